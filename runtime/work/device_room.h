@@ -1,22 +1,24 @@
 #pragma once
 
-/// How much memory of each device data may use, and the sizes of pieces and parts that follow. Safe to use from several
-/// threads.
+/// How much memory of each device data may use, the sizes of pieces and parts that follow, and the errors if data does
+/// not fit. Thread-safe.
 
-#include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/base/counters.h"
 #include "runtime/base/granule.h"
 #include "runtime/coherence/region.h"
 #include "runtime/device/device.h"
-#include "runtime/node/device_share.h"
+#include "runtime/work/accesses.h"
 
 namespace hpe::work {
+
+/// Returns the part of an error message that tells why work uses this memory, and how the program could need less.
+[[nodiscard]] std::string how_to_need_less(std::span<const device_access> accesses);
 
 class device_room {
  public:
@@ -39,6 +41,11 @@ class device_room {
   /// device memory.
   [[nodiscard]] std::uint64_t most_for_a_copy(const coherence::region& r) const;
 
+  /// Throw HPE_ERROR_OUT_OF_MEMORY: work with these accesses needs more bytes of a device at once than the device has
+  /// for data, or no data of this process can make room for more bytes.
+  [[noreturn]] void throw_too_large(unsigned home, std::uint64_t bytes, std::span<const device_access> accesses) const;
+  [[noreturn]] void throw_full(unsigned home, std::uint64_t bytes) const;
+
  private:
   static constexpr std::uint64_t least_piece = granule_size;
   // Mapping and unmapping a piece takes the CUDA driver about a tenth of a millisecond, regardless of the piece's size.
@@ -49,35 +56,5 @@ class device_room {
   const counters& count_;
   std::vector<std::atomic<std::uint64_t>> withheld_;  // by device
 };
-
-inline std::uint64_t device_room::most_of(unsigned home) const {
-  const device::device& it = devices_.at(home);
-  const std::uint64_t total = it.info().memory_bytes;
-  return total - std::min<std::uint64_t>(total, it.info().spare_bytes + withheld_[home].load());
-}
-
-inline std::uint64_t device_room::most_now(unsigned home) const {
-  const device::device& it = devices_.at(home);
-  if (it.share() != nullptr) return most_of(home);
-  const std::uint64_t has = it.memory().free + count_.device_memory[home].load();
-  return std::min<std::uint64_t>(most_of(home), has - std::min<std::uint64_t>(has, it.info().spare_bytes));
-}
-
-inline std::uint64_t device_room::piece_size(std::span<const std::uint16_t> homes, std::uint64_t most) const {
-  std::uint64_t least = largest_piece * pieces_of_a_device;
-  for (const std::uint16_t home : homes)
-    if (home < devices_.size()) least = std::min<std::uint64_t>(least, devices_.at(home).info().memory_bytes);
-  least = std::min(least / pieces_of_a_device, most);
-  return std::clamp(std::bit_floor(std::max<std::uint64_t>(least, 1)), least_piece, largest_piece);
-}
-
-inline std::uint64_t device_room::most_for_a_copy(const coherence::region& r) const {
-  std::uint64_t least = ~std::uint64_t{0};
-  for (std::uint64_t homes = r.home_set(); homes != 0; homes &= homes - 1)
-    least =
-        std::min<std::uint64_t>(least, devices_.at(static_cast<unsigned>(std::countr_zero(homes))).info().memory_bytes);
-  constexpr std::uint64_t part = 8;
-  return std::max<std::uint64_t>(least / part / granule_size * granule_size, granule_size);
-}
 
 }  // namespace hpe::work

@@ -60,20 +60,6 @@ void for_each_gap(const region& r, byte_range range, const Visit& visit) HPE_REQ
   }
 }
 
-std::string in_words(std::span<const device_access> accesses) {
-  if (std::ranges::any_of(accesses, &device_access::only_mapped))
-    return "it may follow pointers in memory to all allocations; raise HPE_HOST_MEMORY, or free allocations; with "
-           "hpe run --scope args, which is for kernels that use only the allocations to which their parameters point, "
-           "only these must fit";
-  if (std::ranges::any_of(accesses, &device_access::if_alive))
-    return "it may use all allocations, because it was queued without a list of its accesses (HPE_ALL, or a kernel of "
-           "a CUDA program that hpe does not know); with a list, or hpe run --scope args, only the named data must fit";
-  return fmt::format(
-      "it names {} range{}; a launch over a part of the data, or accesses of only the bytes that it uses "
-      "(hpeAccess.size), need less",
-      accesses.size(), accesses.size() == 1 ? "" : "s");
-}
-
 }  // namespace
 
 struct residency::plan {
@@ -258,7 +244,7 @@ residency::plan residency::make_fitting_plan(std::span<const device_access> acce
       std::uint64_t freed = 0;
       for (const gap& piece : what.zero_copies) freed += eviction_.evict(*piece.region, piece.range, piece.home);
       if (freed > 0 || sharing_.settle()) continue;
-      throw_no_room(what.zero_copies.front().home, what.zero_copies.front().range.size());
+      room_.throw_full(what.zero_copies.front().home, what.zero_copies.front().range.size());
     }
     if (what.large.empty() && !std::exchange(settled, true) && sharing_.settle()) continue;
     if (what.large.empty() && allowed == place::zero_copy_too) {
@@ -266,9 +252,7 @@ residency::plan residency::make_fitting_plan(std::span<const device_access> acce
       if (!std::exchange(ordered, true) && make_room_for_smaller(what)) continue;
       return what;
     }
-    HPE_REQUIRE(!what.large.empty(), HPE_ERROR_OUT_OF_MEMORY,
-                "the work needs {} bytes on device {} at once, which gives this process {}: {}", home->second,
-                home->first, room_.most_now(home->first), in_words(accesses));
+    if (what.large.empty()) room_.throw_too_large(home->first, home->second, accesses);
     // Afterwards, the parts that the work needs are brought in again in small pieces.
     const gap& large = what.large.front();
     eviction_.evict(*large.region, large.range, large.home);
@@ -310,7 +294,7 @@ void residency::bring_in(std::span<const device_access> accesses, place allowed,
     contended |= std::uint64_t{1} << made.home;
     if (made.what == outcome::contended) continue;
     if (std::chrono::steady_clock::now() > began + devices_.at(made.home).share()->patience())
-      throw_no_room(made.home, what.needed.at(made.home));
+      room_.throw_full(made.home, what.needed.at(made.home));
     // The thread has no turn during this pause, so that other processes can continue.
     std::this_thread::sleep_for(between_looks_at_stopped);
   }
@@ -338,7 +322,7 @@ void residency::require_addresses(std::span<const device_access> accesses, place
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY,
               "the work needs {} bytes in memory at once, but the devices hold only {} of them, and HPE_HOST_MEMORY "
               "leaves {} bytes for the rest, {} too few: {}",
-              all, on_devices, on_host, all - on_devices - on_host, in_words(accesses));
+              all, on_devices, on_host, all - on_devices - on_host, how_to_need_less(accesses));
   }
 }
 
@@ -347,15 +331,6 @@ void residency::map_rest(std::span<const device_access> accesses) {
   rest.keeps_others = true;
   std::erase_if(rest.gaps, [&](const gap& g) { return !map(g, rest.now) && (fill_with_zero_copy(g, rest), true); });
   upload(rest.gaps);
-}
-
-void residency::throw_no_room(unsigned home, std::uint64_t bytes) const {
-  const device::memory_usage memory = devices_.at(home).memory();
-  const node::device_share* const share = devices_.at(home).share();
-  HPE_THROW(HPE_ERROR_OUT_OF_MEMORY,
-            "device {} has {} bytes of memory left of {}, and {} more are needed; no data of this process can make "
-            "room for them{}",
-            home, memory.free, memory.total, bytes, share == nullptr ? "" : "; " + share->others_in_words());
 }
 
 residency::outcome residency::make_room(eviction::supply& from, const gap& g, std::uint64_t missing, const turn& mine,
@@ -377,7 +352,7 @@ residency::outcome residency::make_room(eviction::supply& from, const gap& g, st
   if (from.free(bytes) > 0 || (sharing_.settle() && from.free(bytes) > 0)) return outcome::done;
   if (wait_for_change(ended)) return outcome::done;
   if (others == reply::stopped) return outcome::stopped;
-  throw_no_room(g.home, bytes);
+  room_.throw_full(g.home, bytes);
 }
 
 bool residency::wait_for_change(std::uint64_t ended) const noexcept {
@@ -415,39 +390,64 @@ bool residency::is_busy(unsigned home) const {
   return false;
 }
 
+void residency::start_helpers() noexcept {
+  std::call_once(helpers_start_, [&] {
+    try {
+      helpers_.start("hpe residency", static_cast<unsigned>(devices_.size() - 1));
+    } catch (const std::exception& e) {
+      log(log_level::info, "data of several devices moves one device after the other: {}", e.what());
+    }
+  });
+}
+
+// Each device gets its memory and uploads in a thread of its own, because such a thread often waits for the device.
 residency::progress residency::fill_all(const plan& what, place allowed, const turn& mine) {
   for (const auto& [home, number] : mine.of_process_) devices_.at(home).share()->ask_all_again();
-  std::map<unsigned, std::uint64_t> missing;
-  for (const gap& g : what.gaps) missing[g.home] += g.range.size();
-  std::map<unsigned, eviction::supply> supplies;
-  std::uint64_t full = 0;  // a bit for each device in which no data can make room
+  std::map<unsigned, std::vector<const gap*>> by_home;
+  for (const gap& g : what.gaps) by_home[g.home].push_back(&g);
+  if (by_home.size() > 1) start_helpers();
+  std::vector<progress> made(by_home.size());
+  helpers_.for_each(by_home.size(), [&](std::uint64_t n) {
+    made[n] = fill(std::next(by_home.begin(), static_cast<std::ptrdiff_t>(n))->second, what, allowed, mine);
+  });
+  for (const progress& each : made)
+    if (each.what != outcome::done) return each;
+  return what.moves ? move_in(what, allowed, mine) : progress{};
+}
+
+residency::progress residency::fill(std::span<const gap* const> gaps, const plan& of, place allowed, const turn& mine) {
+  const unsigned home = gaps.front()->home;
+  std::uint64_t missing = 0;
+  for (const gap* const g : gaps) missing += g->range.size();
+  eviction::supply from(eviction_, home, of.now, missing);
+  bool is_full = false;  // no data can make room in the device
   std::vector<gap> group;
-  for (const gap& g : what.gaps) {
-    eviction::supply& from = supplies.try_emplace(g.home, eviction_, g.home, what.now, missing[g.home]).first->second;
-    for (std::uint64_t ended = changes_ended_.load(); !map(g, what.now); ended = changes_ended_.load()) {
-      if ((full >> g.home & 1) != 0) {
-        fill_with_zero_copy(g, what);
+  for (const gap* const each : gaps) {
+    const gap& g = *each;
+    for (std::uint64_t ended = changes_ended_.load(); !map(g, of.now); ended = changes_ended_.load()) {
+      if (is_full) {
+        fill_with_zero_copy(g, of);
         break;
       }
-      if (what.keeps_others) eviction_.keep_mapped();
+      if (of.keeps_others) eviction_.keep_mapped();
       if (!group.empty() && !from.is_at_hand()) upload(group);  // the wait for memory overlaps the uploads
       try {
-        const outcome got = make_room(from, g, missing[g.home], mine, ended);
+        const outcome got = make_room(from, g, missing, mine, ended);
         if (got == outcome::stopped && allowed == place::zero_copy_too)
-          full |= std::uint64_t{1} << g.home;
+          is_full = true;
         else if (got != outcome::done)
-          return {got, g.home};
+          return {got, home};
       } catch (const error& e) {
         if (allowed == place::device_memory || e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
-        full |= std::uint64_t{1} << g.home;
+        is_full = true;
       }
     }
-    missing[g.home] -= g.range.size();
+    missing -= g.range.size();
     group.push_back(g);
     if (group.size() == pieces_of_group) upload(group);
   }
   upload(group);
-  return what.moves ? move_in(what, allowed, mine) : progress{};
+  return {};
 }
 
 residency::progress residency::move_in(const plan& what, place allowed, const turn& mine) {
@@ -579,7 +579,7 @@ void residency::withhold(unsigned home, std::uint64_t bytes) {
               home, most, devices_.at(home).info().memory_bytes, bytes);
   short_ = true;
   for (std::uint64_t ended = changes_ended_.load(); !devices_.at(home).withhold(bytes); ended = changes_ended_.load())
-    if (evict(home, bytes) == 0 && !wait_for_change(ended)) throw_no_room(home, bytes);
+    if (evict(home, bytes) == 0 && !wait_for_change(ended)) room_.throw_full(home, bytes);
   room_.withhold(home, bytes);
 }
 

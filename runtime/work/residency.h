@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
@@ -39,6 +40,7 @@
 #include "runtime/base/counters.h"
 #include "runtime/coherence/region_table.h"
 #include "runtime/work/block_copies.h"
+#include "runtime/work/crew.h"
 #include "runtime/work/device_room.h"
 #include "runtime/work/eviction.h"
 #include "runtime/work/fetcher.h"
@@ -172,8 +174,11 @@ class residency {
   void require_addresses(std::span<const device_access> accesses, place allowed);
   /// Makes memory that work may use without naming it accessible to the device.
   void map_rest(std::span<const device_access> accesses);
+  void start_helpers() noexcept;
   /// Maps device memory for the gaps of a plan, and moves its pieces in zero-copy memory to device memory.
   [[nodiscard]] progress fill_all(const plan& what, place allowed, const turn& mine);
+  /// Maps memory for some gaps of a plan, all on the same device, and queues the uploads.
+  [[nodiscard]] progress fill(std::span<const gap* const> gaps, const plan& of, place allowed, const turn& mine);
   [[nodiscard]] progress move_in(const plan& what, place allowed, const turn& mine);
   /// `ended`: the value of changes_ended_ before the search for memory for the gap began.
   [[nodiscard]] outcome make_room(eviction::supply& from, const gap& g, std::uint64_t missing, const turn& mine,
@@ -181,7 +186,6 @@ class residency {
   /// Waits for the end of a change, unless more than `ended` changes have ended already. Returns false if no change is
   /// in progress.
   bool wait_for_change(std::uint64_t ended) const noexcept;
-  [[noreturn]] void throw_no_room(unsigned home, std::uint64_t bytes) const;
   /// Evicts at least `bytes` bytes if possible. Returns how many bytes it evicted.
   std::uint64_t evict(unsigned home, std::uint64_t bytes) HPE_NO_THREAD_SAFETY_ANALYSIS;
   /// Evicts data whose memory another process needs; see evict.
@@ -227,7 +231,9 @@ class residency {
   std::vector<std::vector<gap>> fetched_;      // by device; gaps for the fetcher's next uploads
   std::atomic<bool> ending_{false};
   std::vector<std::thread> servers_;  // serve other processes; one thread for each shared device
-  fetcher fetcher_;                   // the last member, because its thread uses the others
+  std::once_flag helpers_start_;
+  crew helpers_;     // for data of several devices
+  fetcher fetcher_;  // the last member, because its thread uses the others
 };
 
 }  // namespace hpe::work
