@@ -78,7 +78,7 @@ TEST(Larger, ALaunchThatIsRepeatedIsTriedWithDataInHostMemory) {
   const outcome enough = soft_run(cuda_program("larger ") + "repeated", 1);
   ASSERT_EQ(exit_status(enough), 0) << enough.text;
   const std::string tried = "ms in parts, and ";
-  for (const std::string devices : {"HPE_DEVICE_MEMORY=16M soft:1", "HPE_DEVICE_MEMORY=8M soft:2"}) {
+  for (const std::string devices : {"HPE_DEVICE_MEMORY=16M soft:1", "HPE_DEVICE_MEMORY=11M soft:2"}) {
     for (const std::string zero_copy : {"on", "off"}) {
       const std::size_t space = devices.find(' ');
       const outcome less =
