@@ -192,7 +192,7 @@ void loop() {
 
 // Launches that the program repeats run in parts at first, and then with data in host memory.
 void repeated() {
-  constexpr int n = 2 << 20;  // three arrays of 8 MiB
+  constexpr int n = 4 << 20;  // three arrays of 16 MiB
   float *a = filled<float>(n, 1), *b = filled<float>(n, 2), *c = filled<float>(n, 3);
   for (int step = 0; step < 22; ++step) {
     add_scaled<<<blocks_for(n), threads>>>(a, b, c, 0.5f, n);
