@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "hpe/error.hpp"
+#include "runtime/base/box.h"
 #include "runtime/base/timepoint.h"
 #include "runtime/base/uvas_layout.h"
 #include "runtime/device/fingerprint.h"
@@ -123,6 +124,8 @@ class stream {
   /// Queues a copy. Source and destination are each device memory of this device, device memory of a peer that this
   /// device can access, or registered host memory; they may not both be host memory.
   virtual timepoint copy(void* destination, const void* source, std::size_t bytes) = 0;
+  /// Like copy, for rows of one plane, which have the same distances in the source and in the destination.
+  virtual timepoint copy_rows(void* destination, const void* source, const box& rows) = 0;
 
   /// Queues a command that sets bytes of device memory to `value`.
   virtual timepoint fill(void* destination, std::uint8_t value, std::size_t bytes) = 0;

@@ -28,6 +28,29 @@ bool are_written(const used_bytes& range, std::uint64_t address, const std::vect
   return end >= address + range.last;
 }
 
+// Rows with less than this part of a range, or more rows, are not worth the copies of the bytes between them.
+constexpr double least_part = 0.75;
+constexpr std::size_t most_rows = std::size_t{1} << 18;
+
+/// Returns the bytes that one write through the range's pointer writes, if they are rows that contain most of the
+/// range.
+std::optional<placed_box> find_rows(const used_bytes& range, std::uint64_t address,
+                                    const std::vector<certain_access>& certain) {
+  const certain_access* most = nullptr;
+  for (const certain_access& each : certain)
+    if (each.pointer == range.pointer && each.what == access_kind::write && each.shape &&
+        (most == nullptr || each.shape->bytes() > most->shape->bytes()))
+      most = &each;
+  if (most == nullptr) return std::nullopt;
+  const box& shape = *most->shape;
+  const std::uint64_t begin = most->ranges.front().first;
+  if (begin < address + range.first || shape.span() > address + range.last - begin) return std::nullopt;
+  const bool is_worth_it =
+      static_cast<double>(shape.bytes()) >= least_part * static_cast<double>(range.last - range.first) &&
+      saturated_product(shape.extent.rows, shape.extent.planes) <= most_rows;
+  return is_worth_it ? std::optional(placed_box{static_cast<std::ptrdiff_t>(begin - address), shape}) : std::nullopt;
+}
+
 }  // namespace
 
 footprint::footprint(const kernel_model& kernel, const launch& l, std::span<const kernel_array* const> arrays)
@@ -95,7 +118,10 @@ std::vector<used_bytes> footprint::with_overwritten(const part_of_devices& part)
     const std::vector<certain_access> certain = kernel_.certain().of(launch_, each);
     for (used_bytes used : of(each)) {
       const kernel_array& array = *arrays_[used.pointer];
-      used.is_overwritten = used.is_written && !is_read(array) && are_written(used, array.address, certain);
+      if (used.is_written && !is_read(array)) {
+        used.is_overwritten = are_written(used, array.address, certain);
+        if (!used.is_overwritten) used.rows = find_rows(used, array.address, certain);
+      }
       all.push_back(used);
     }
   }

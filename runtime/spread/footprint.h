@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/box.h"
 #include "runtime/base/function_ref.h"
 #include "runtime/spread/grid_cut.h"
 #include "runtime/spread/model/kernel_model.h"
@@ -19,6 +20,9 @@ struct used_bytes {
   std::uint64_t first = 0, last = 0;
   bool is_written = false;
   bool is_overwritten = false;  // whether the blocks write each of the bytes, and read none of them
+  /// The bytes that the blocks write if they write not all bytes, but many, and read none: all other bytes of the array
+  /// keep their values. The offset is that in the array.
+  std::optional<placed_box> rows{};
 };
 
 /// A part of a launch: by device, the blocks that the device runs. All devices run at the same time. A range may have
@@ -46,7 +50,7 @@ class footprint {
   /// Returns the bytes that the blocks of all devices may access. Like of(), does not find out which bytes the blocks
   /// overwrite.
   [[nodiscard]] std::vector<used_bytes> of(const part_of_devices& part);
-  /// Like of(), but sets is_overwritten where hpe can prove it (certain_accesses).
+  /// Like of(), but sets is_overwritten and rows where hpe can prove them (certain_accesses).
   [[nodiscard]] std::vector<used_bytes> with_overwritten(const part_of_devices& part);
 
  private:

@@ -49,6 +49,14 @@ timepoint engine::upload(unsigned home, std::byte* address, std::size_t bytes, p
   return done;
 }
 
+timepoint engine::upload_rows(unsigned home, std::byte* address, const box& rows, points after, priority level) {
+  device::stream& stream = stream_of(home, level);
+  wait_all(stream, after);
+  const timepoint done = stream.copy_rows(address, space_.alias(address), rows);
+  counters::add(count_.bytes_to_device, rows.bytes());
+  return done;
+}
+
 timepoint engine::download(unsigned home, std::byte* address, std::size_t bytes, points after, priority level) {
   device::stream& stream = stream_of(home, level);
   wait_all(stream, after);

@@ -56,6 +56,7 @@ class engine {
   /// Queue a copy of [address, address + bytes): upload from the shadow to the home, download from the home to the
   /// shadow.
   timepoint upload(unsigned home, std::byte* address, std::size_t bytes, points after, device::priority level);
+  timepoint upload_rows(unsigned home, std::byte* address, const box& rows, points after, device::priority level);
   timepoint download(unsigned home, std::byte* address, std::size_t bytes, points after, device::priority level);
 
   /// Like download, for bytes whose device memory is about to be reused. Evictions have their own stream, so that they

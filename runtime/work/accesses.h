@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hpe/hpe.h"
+#include "runtime/base/box.h"
 #include "runtime/base/function_ref.h"
 #include "runtime/coherence/region.h"
 #include "runtime/device/device.h"
@@ -53,6 +54,9 @@ struct device_access {
   bool concurrent = false;   ///< the access is not ordered against other concurrent work (coherence::access_order)
   bool only_mapped = false;  ///< the bytes must be accessible to the device, but need not be in device memory
   bool unsure = false;       ///< the work's kernel is not known, so it may leave the bytes unchanged
+  /// For HPE_OUT: null if the work writes all bytes of the range; otherwise the rows that it writes, with their offset
+  /// in the region. The other bytes of the range keep their values.
+  const placed_box* rows = nullptr;
 };
 
 /// Locks of regions. The destructor unlocks them. The thread safety analysis cannot follow locks in a container.

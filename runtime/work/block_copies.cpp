@@ -65,6 +65,60 @@ std::vector<timepoint> upload(const resources& with, region& r, block_run run, d
   return copies;
 }
 
+namespace {
+
+// Calls visit(offset, shape) for the bytes of a range that are in none of the rows, in groups of equal distance.
+template <class Visit>
+void for_each_gap(byte_range in, const placed_box& rows, const Visit& visit) {
+  const std::uint64_t width = rows.shape.extent.width, stride = rows.shape.strides.row, count = rows.shape.extent.rows;
+  const auto visit_range = [&](std::uint64_t begin, std::uint64_t end) {
+    begin = std::max(begin, in.begin);
+    end = std::min(end, in.end);
+    if (begin < end) visit(begin, box{{end - begin}, {}});
+  };
+  const auto first = static_cast<std::uint64_t>(rows.offset);
+  visit_range(in.begin, first);
+  for (std::uint64_t z = 0; z < rows.shape.extent.planes; ++z) {
+    const std::uint64_t begin = first + z * rows.shape.strides.plane, end = begin + (count - 1) * stride + width;
+    visit_range(end, z + 1 < rows.shape.extent.planes ? begin + rows.shape.strides.plane : in.end);
+    if (count < 2 || end <= in.begin || begin >= in.end) continue;
+    // Gap n of the plane follows row n. Only the first and the last of these gaps may be partly in the range.
+    const std::uint64_t gap = begin + width, last = count - 2;
+    const std::uint64_t from = in.begin <= gap ? 0 : (in.begin - gap + stride - 1) / stride;
+    const std::uint64_t room = in.end < gap + (stride - width) ? 0 : (in.end - gap - (stride - width)) / stride + 1;
+    const std::uint64_t to = std::min(room, last + 1);
+    if (from > 0 && from - 1 <= last)
+      visit_range(gap + (from - 1) * stride, gap + (from - 1) * stride + stride - width);
+    if (from < to) visit(gap + from * stride, box{{stride - width, to - from}, {stride, 0}});
+    if (to <= last && to >= from) visit_range(gap + to * stride, gap + to * stride + stride - width);
+  }
+}
+
+}  // namespace
+
+std::vector<timepoint> upload_between_rows(const resources& with, const device_access& access) {
+  region& r = *access.region;
+  std::vector<timepoint> copies;
+  const block_run whole = r.blocks_within(access.range);
+  for (std::uint64_t b = whole.begin; b < whole.end;) {
+    const block_run same = r.blocks().same_from(b, whole.end);
+    b = same.end;
+    if (r.state(same.begin) != block_state::host) continue;
+    r.for_each_home(r.bytes_of(same), [&](unsigned home, byte_range part) {
+      part.end = std::min(part.end, access.range.end);
+      const device_access write{&r, part, HPE_OUT};
+      for_each_gap(part, *access.rows, [&](std::uint64_t at, const box& shape) {
+        copies.reserve(copies.size() + 1);
+        copies.push_back(queue_ordered(std::span(&write, 1), with.devices, [&](const point_set& after) {
+          return with.engine.upload_rows(home, r.layout.base + at, shape, after.points(), device::priority::launch);
+        }));
+        trace::moved(r.layout.base, r.layout.bytes, shape.bytes(), true);
+      });
+    });
+  }
+  return copies;
+}
+
 timepoint upload_newer(const resources& with, region& r, byte_range bytes, bool write) {
   timepoint last;
   if (bytes.empty() || r.degraded) return last;

@@ -28,6 +28,12 @@ struct resources {
 std::vector<timepoint> upload(const resources& with, coherence::region& r, coherence::block_run run,
                               device::priority level) HPE_REQUIRES(r.mutex);
 
+/// For work that overwrites rows of a range (device_access::rows): uploads the other bytes of the blocks in state host
+/// that are entirely in the range. These blocks keep their state until the work is queued. Returns the timepoints of
+/// the uploads. The caller holds the region's mutex.
+std::vector<timepoint> upload_between_rows(const resources& with, const device_access& access)
+    HPE_REQUIRES(access.region->mutex);
+
 /// Uploads the bytes of a range that are newer on the host, for device work that reads them, and perhaps writes them:
 /// makes their view readable, or closes it. Leaves out bytes that are only in the spill file, and everything if the
 /// region is degraded or the operating system allows no more mappings (submissions handle these cases). Returns the

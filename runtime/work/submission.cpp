@@ -123,6 +123,9 @@ void submission::release(const device_access& access) {
     b = end;
   }
   if (r.degraded) release_run(r, {0, 1}, event_for(0));
+  if (access.rows == nullptr || r.degraded) return;
+  const std::vector<timepoint> copies = upload_between_rows(with_, access);
+  uploads_.insert(uploads_.end(), copies.begin(), copies.end());
 }
 
 void submission::release_run(region& r, block_run run, block_event event) {

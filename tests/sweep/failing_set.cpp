@@ -91,6 +91,10 @@ class failing_stream final : public device::stream {
     return queue("copy", {index_, std::uintptr_t(destination), std::uintptr_t(destination) + bytes},
                  [&] { return real_.copy(destination, source, bytes); });
   }
+  timepoint copy_rows(void* destination, const void* source, const box& rows) override {
+    return queue("copy", {index_, std::uintptr_t(destination), std::uintptr_t(destination) + rows.span()},
+                 [&] { return real_.copy_rows(destination, source, rows); });
+  }
   timepoint fill(void* destination, std::uint8_t value, std::size_t bytes) override {
     return queue("fill", {index_, std::uintptr_t(destination), std::uintptr_t(destination) + bytes},
                  [&] { return real_.fill(destination, value, bytes); });

@@ -403,6 +403,7 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
     const auto enqueue = [&] {
       hpe_.kernels().enqueue_beside(where.device, *beside.stream, work,
                                     {.accesses = use.everything ? std::span<const hpeAccess>() : use.accesses,
+                                     .rows = use.rows,
                                      .in_reach = use.everything || use.follows_pointers,
                                      .only_mapped = use.follows_pointers,
                                      .unsure = use.unsure,
@@ -460,8 +461,8 @@ CUresult oversubscribed::queue_parts(const stream_place& where, CUstream stream,
                                  : between_streams(beside, own, waits, stream, where.context, queue_own);
       return static_cast<int>(result);
     };
-    hpe_.kernels().enqueue_parts_beside(parts, work,
-                                        {.accesses = use.accesses, .concurrent = true, .zero_copy = use.zero_copy});
+    hpe_.kernels().enqueue_parts_beside(
+        parts, work, {.accesses = use.accesses, .rows = use.rows, .concurrent = true, .zero_copy = use.zero_copy});
     return result;
   } catch (const std::exception&) {
     if (result != CUDA_SUCCESS) return result;

@@ -9,6 +9,7 @@
 
 #include "hpe/hpe.h"
 #include "runtime/base/thread_safety.h"
+#include "runtime/core/operations/launcher.h"
 
 namespace hpe::cuda_hooks {
 
@@ -25,6 +26,7 @@ struct program_object {
 struct program_use {
   bool everything = false;  ///< the work may use any hpe memory that the device can access; `accesses` is ignored
   std::vector<hpeAccess> accesses{};
+  std::vector<core::written_rows> rows{};  ///< see core::work_usage
   /// The work may also follow pointers in memory to any other hpe memory, so all of it must be mapped.
   bool follows_pointers = false;
   bool unsure = false;     ///< hpe does not know the kernel, which may leave the memory unchanged

@@ -22,6 +22,13 @@ CUresult incomplete(const part_kernel& kernel, std::size_t queued, std::size_t p
   return CUDA_ERROR_LAUNCH_FAILED;
 }
 
+program_use use_of(const core::part_in_time& part) {
+  program_use result;
+  result.accesses = part.accesses;
+  result.rows = part.rows;
+  return result;
+}
+
 }  // namespace
 
 // A pointer into the gap between two allocations may lead to any hpe memory. For example, programs that count from 1
@@ -248,7 +255,7 @@ CUresult part_launches::queue_in_time(const program_launch& what, const oversubs
   const std::vector<core::part_in_time> parts =
       memory_.cut_in_time(*kernel.code->model, shape, gpus_.count(), how.obstacle, refusal);
   count = parts.size();
-  if (parts.size() == 1) return memory_.try_run(where, what.stream, {false, parts.front().accesses}, alone);
+  if (parts.size() == 1) return memory_.try_run(where, what.stream, use_of(parts.front()), alone);
   std::vector<CUfunction> functions;
   try {
     functions = load(how.kernel, what);
@@ -265,7 +272,7 @@ CUresult part_launches::queue_in_time(const program_launch& what, const oversubs
       };
       CUresult result = CUDA_SUCCESS;
       const bool is_begun =
-          queue(what, {kernel, functions, how.parameters, part.blocks, {}}, {false, part.accesses}, result, run);
+          queue(what, {kernel, functions, how.parameters, part.blocks, {}}, use_of(part), result, run);
       if (result != CUDA_SUCCESS)
         return is_begun || queued == 0 ? result : incomplete(kernel, queued, parts.size(), cu_.words_for(result));
       ++queued;

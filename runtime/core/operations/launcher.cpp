@@ -214,6 +214,12 @@ std::vector<device_access> launcher::accesses_of(unsigned device, const work_usa
   else if (!usage.in_reach || usage.only_mapped)
     accesses = resolve(usage.accesses);
   if (usage.in_reach && usage.only_mapped && !named_only) leave_rest_mapped(accesses, usage.accesses);
+  // With HPE_HOST_MEMORY, the bytes between the rows may be in the spill file only, so all bytes are brought in.
+  if (!usage.in_reach && !usage.everything && !with_.host.limited())
+    for (const written_rows& each : usage.rows) {
+      accesses[each.access].mode = HPE_OUT;
+      accesses[each.access].rows = &each.rows;
+    }
   for (device_access& each : accesses) {
     if (usage.in_reach) each.range = each.region->whole();
     each.concurrent = usage.concurrent;

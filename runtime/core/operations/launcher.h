@@ -45,10 +45,18 @@ struct hpeModule_st {
 
 namespace hpe::core {
 
+/// Rows of bytes that work writes in one of its accesses (HPE_INOUT), none of whose bytes it reads. So hpe need not
+/// bring in the old values of these rows.
+struct written_rows {
+  std::size_t access = 0;  ///< index into work_usage::accesses
+  placed_box rows;         ///< the offset is that in the access's region
+};
+
 /// Describes the memory that a piece of device work uses, and the work that must finish before this piece. If
 /// `everything` or `in_reach` is set, `accesses` is ignored, unless `only_mapped` is set too.
 struct work_usage {
   std::span<const hpeAccess> accesses{};
+  std::span<const written_rows> rows{};
   bool everything = false;             ///< the work may use any allocation
   bool in_reach = false;               ///< the work may use any allocation that the device reaches
   bool only_mapped = false;            ///< with in_reach: memory outside of `accesses` only has to be mapped

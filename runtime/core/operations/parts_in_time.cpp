@@ -44,11 +44,16 @@ class launch_arrays {
   /// Whether a pointer of the launch is in hpe's address space, but in no allocation.
   [[nodiscard]] bool leads_nowhere() const { return leads_nowhere_; }
 
-  [[nodiscard]] std::vector<hpeAccess> accesses(const std::vector<spread::used_bytes>& used) const {
-    std::vector<hpeAccess> result;
-    for (const spread::used_bytes& each : used)
-      result.push_back({described_[each.pointer].base + each.first, each.last - each.first, mode_of(each)});
-    return result;
+  /// Sets the accesses of a part, which uses these bytes.
+  void describe(const std::vector<spread::used_bytes>& used, part_in_time& part) const {
+    for (const spread::used_bytes& each : used) {
+      const array& its = described_[each.pointer];
+      if (each.rows) {
+        const auto offset = static_cast<std::ptrdiff_t>(its.begin) + each.rows->offset;
+        part.rows.push_back({part.accesses.size(), {offset, each.rows->shape}});
+      }
+      part.accesses.push_back({its.base + each.first, each.last - each.first, mode_of(each)});
+    }
   }
 
   /// Returns how much of the devices' memory the bytes need, in whole pieces (work::residency): the largest ratio, over
@@ -149,7 +154,7 @@ std::vector<part_in_time> cut_in_time(allocator& memory, const spread::kernel_mo
   log(log_level::info, "a launch whose memory does not fit runs in {} parts, one after the other", cut.parts.size());
   std::vector<part_in_time> parts;
   for (const spread::part_of_devices& blocks : cut.parts)
-    parts.push_back({blocks, arrays.accesses(touched.with_overwritten(blocks))});
+    arrays.describe(touched.with_overwritten(blocks), parts.emplace_back(part_in_time{blocks, {}, {}}));
   return parts;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/core/memory/allocator.h"
+#include "runtime/core/operations/launcher.h"
 #include "runtime/spread/footprint.h"
 
 namespace hpe::core {
@@ -19,6 +20,7 @@ namespace hpe::core {
 struct part_in_time {
   spread::part_of_devices blocks;
   std::vector<hpeAccess> accesses;
+  std::vector<written_rows> rows;
 };
 
 /// Cuts a launch whose memory does not fit on `count` devices into parts that run on these devices one after the other.

@@ -276,15 +276,16 @@ spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpe
   how.finished.reserve(std::size(hpeSpread{}.work) + devices.size());
   if (all.size() == 1) {
     how.reason = "its arrays do not fit into device memory, but the bytes that it can touch fit on one device";
-    how.finished.push_back(
-        modules_.launch(devices.front(), kernel, shape, parameters, {.accesses = all.front().accesses}));
+    how.finished.push_back(modules_.launch(devices.front(), kernel, shape, parameters,
+                                           {.accesses = all.front().accesses, .rows = all.front().rows}));
     return how;
   }
   for (const part_in_time& each : all) {
     std::vector<launch_part> list;
     for (std::size_t n = 0; n < devices.size(); ++n)
       if (each.blocks[n].blocks() > 0) list.push_back({devices[n], each.blocks[n].first, each.blocks[n].count, {}});
-    for (const timepoint p : queue_parts(list, devices.front(), kernel, shape, parameters, each.accesses))
+    for (const timepoint p : queue_parts(list, devices.front(), kernel, shape, parameters,
+                                         work_usage{.accesses = each.accesses, .rows = each.rows}))
       how.finished.push_back(p);
     if (list.size() > how.parts.size()) how.parts = std::move(list);
     // hpeSpread has space for only this many parts. Wait for the oldest part, and stop if it has failed.
@@ -322,7 +323,8 @@ spreader::result spreader::launch_with_zero_copy(std::span<const unsigned> devic
   how.finished.reserve(how.parts.size());
   try {
     if (is_divided)
-      how.finished = queue_parts(how.parts, devices.front(), kernel, shape, parameters, used.accesses, true);
+      how.finished = queue_parts(how.parts, devices.front(), kernel, shape, parameters,
+                                 work_usage{.accesses = used.accesses, .zero_copy = true});
     else
       how.finished.push_back(
           modules_.launch(devices.front(), kernel, shape, parameters,
@@ -342,7 +344,7 @@ std::vector<timepoint> spreader::launch_parts(std::span<const launch_part> parts
 
 std::vector<timepoint> spreader::queue_parts(std::span<const launch_part> parts, unsigned first, hpeKernel kernel,
                                              const device::shape& shape, std::span<const std::byte> parameters,
-                                             std::optional<std::vector<hpeAccess>> accesses, bool zero_copy) {
+                                             const std::optional<work_usage>& memory) {
   modules_.require_launchable(kernel, shape, parameters.size());
   spread_module& m = module_of(kernel->module);
   const spread_kernel& k = m.kernels.at(kernel->name);
@@ -371,11 +373,8 @@ std::vector<timepoint> spreader::queue_parts(std::span<const launch_part> parts,
     launched.push_back({p.device, own, with_part});
   }
   // A part whose pointers were replaced uses copies of arrays instead of the program's arrays.
-  usage used;
-  if (accesses)
-    used.accesses = std::move(*accesses);
-  else
-    used = usage_of(k, bytes.front());
+  usage used = memory ? usage() : usage_of(k, bytes.front());
+  if (memory) used.accesses.assign(memory->accesses.begin(), memory->accesses.end());
   for (std::size_t n = 1; n < parts.size(); ++n)
     if (!parts[n].replacing.empty())
       for (const hpeAccess& a : usage_of(k, bytes[n]).accesses) used.accesses.push_back(a);
@@ -383,8 +382,9 @@ std::vector<timepoint> spreader::queue_parts(std::span<const launch_part> parts,
   bring_variables(k, kernel->module, first, m, parts);
   if (k.code->patched.uses_variables) modules_.add_accesses(kernel->module, first, used.accesses);
   for (const launch_part& p : parts) modules_.add_accesses(m.module, p.device, used.accesses);
-  std::vector<timepoint> points = launcher_.launch_parts(
-      launched, k.in_parts, {.accesses = used.accesses, .everything = used.everything, .zero_copy = zero_copy});
+  work_usage all = memory.value_or(work_usage{.everything = used.everything});
+  all.accesses = used.accesses;
+  std::vector<timepoint> points = launcher_.launch_parts(launched, k.in_parts, all);
   modules_.record(m.module, points);
   modules_.record(kernel->module, points);
   return points;

@@ -100,11 +100,10 @@ class spreader {
   /// Whether several devices can run a launch at the same time while any of its data may be in zero-copy memory.
   [[nodiscard]] bool may_share_zero_copy(const spread_kernel& kernel, const device::shape& shape,
                                          std::span<const unsigned> devices, const usage& used) const;
-  /// See launch_parts. used: the memory that all parts use; nullopt: derived from the parameters. zero_copy: see
-  /// work_usage.
+  /// See launch_parts. memory: the memory that all parts use; nullopt: derived from the parameters.
   std::vector<timepoint> queue_parts(std::span<const launch_part> parts, unsigned first, hpeKernel kernel,
                                      const device::shape& shape, std::span<const std::byte> parameters,
-                                     std::optional<std::vector<hpeAccess>> used, bool zero_copy = false);
+                                     const std::optional<work_usage>& memory);
   launch_planner& planner_of(std::span<const unsigned> devices);
   spread_module& module_of(hpeModule module);
   spread_kernel& find(hpeKernel kernel);

@@ -205,8 +205,31 @@ cuda_stream::side cuda_stream::check_range(const void* address, std::size_t byte
   return result;
 }
 
-std::size_t cuda_stream::queue_part(std::uintptr_t to, side to_side, std::uintptr_t from, side from_side,
-                                    std::size_t bytes, std::vector<cuda_pinned_memory::pinned_use>& uses) {
+cuda_stream::checked_copy cuda_stream::check_copy(void* destination, const void* source, std::size_t bytes) const {
+  const checked_copy what{number_of(destination), number_of(source), check_range(destination, bytes, "destination"),
+                          check_range(source, bytes, "source")};
+  HPE_REQUIRE(bytes == 0 || what.to_side == side::device || what.from_side == side::device, HPE_ERROR_NOT_SUPPORTED,
+              "one side of a device copy must be memory of the device or of a peer, but both {} and {} are host memory",
+              destination, source);
+  return what;
+}
+
+template <class Queue>
+timepoint cuda_stream::submit_copy(const checked_copy& what, std::size_t bytes, const Queue& queue) {
+  std::vector<cuda_pinned_memory::pinned_use> uses;
+  try {
+    const timepoint point = submit({observed_command::kind::copy, what.to, what.from, bytes},
+                                   [&](std::size_t& commands) { queue(commands, uses); });
+    set_.host().done(uses, point);
+    return point;
+  } catch (...) {
+    set_.host().done(uses, {});
+    throw;
+  }
+}
+
+std::size_t cuda_stream::bytes_of_command(const checked_copy& what, std::size_t bytes,
+                                          std::vector<cuda_pinned_memory::pinned_use>& uses) {
   const auto limit = [&](std::uintptr_t address, side which) {
     if (which == side::host) {
       // Reserved before begin(), so that push_back() cannot throw: each use that begin() returns must reach done().
@@ -218,31 +241,54 @@ std::size_t cuda_stream::queue_part(std::uintptr_t to, side to_side, std::uintpt
     }
   };
   // The device's side limits the size of the part first, so that hpe pins no more host memory than the part uses.
-  from_side == side::device ? limit(from, from_side) : limit(to, to_side);
-  from_side == side::device ? limit(to, to_side) : limit(from, from_side);
-  check(cu_.cuMemcpyAsync(to, from, bytes, stream_), "queuing a copy");
+  what.from_side == side::device ? limit(what.from, what.from_side) : limit(what.to, what.to_side);
+  what.from_side == side::device ? limit(what.to, what.to_side) : limit(what.from, what.from_side);
   return bytes;
 }
 
-timepoint cuda_stream::copy(void* destination, const void* source, std::size_t bytes) {
-  const side to = check_range(destination, bytes, "destination");
-  const side from = check_range(source, bytes, "source");
-  HPE_REQUIRE(bytes == 0 || to == side::device || from == side::device, HPE_ERROR_NOT_SUPPORTED,
-              "one side of a device copy must be memory of the device or of a peer, but both {} and {} are host memory",
-              destination, source);
-  std::vector<cuda_pinned_memory::pinned_use> uses;
-  try {
-    const observed_command what{observed_command::kind::copy, number_of(destination), number_of(source), bytes};
-    const timepoint point = submit(what, [&](std::size_t& commands) {
-      for (std::size_t at = 0; at < bytes; ++commands)
-        at += queue_part(number_of(destination) + at, to, number_of(source) + at, from, bytes - at, uses);
-    });
-    set_.host().done(uses, point);
-    return point;
-  } catch (...) {
-    set_.host().done(uses, {});
-    throw;
+void cuda_stream::queue_bytes(const checked_copy& what, std::size_t bytes, std::size_t& commands,
+                              std::vector<cuda_pinned_memory::pinned_use>& uses) {
+  for (std::size_t at = 0; at < bytes; ++commands) {
+    const checked_copy part = what.at(at);
+    const std::size_t size = bytes_of_command(part, bytes - at, uses);
+    check(cu_.cuMemcpyAsync(part.to, part.from, size, stream_), "queuing a copy");
+    at += size;
   }
+}
+
+timepoint cuda_stream::copy(void* destination, const void* source, std::size_t bytes) {
+  const checked_copy what = check_copy(destination, source, bytes);
+  return submit_copy(what, bytes, [&](std::size_t& commands, std::vector<cuda_pinned_memory::pinned_use>& uses) {
+    queue_bytes(what, bytes, commands, uses);
+  });
+}
+
+timepoint cuda_stream::copy_rows(void* destination, const void* source, const box& rows) {
+  const checked_copy what = check_copy(destination, source, rows.span());
+  const std::size_t width = rows.extent.width, stride = rows.strides.row;
+  const auto queue = [&](std::size_t& commands, std::vector<cuda_pinned_memory::pinned_use>& uses) {
+    for (std::size_t row = 0; row < rows.extent.rows;) {
+      const checked_copy rest = what.at(row * stride);
+      const std::size_t size = bytes_of_command(rest, rows.span() - row * stride, uses);
+      const std::size_t whole = size < width ? 0 : (size - width) / stride + 1;
+      if (whole < 2 || cu_.cuMemcpy2DAsync == nullptr) {
+        queue_bytes(rest, width, commands, uses);
+        ++row;
+        continue;
+      }
+      CUDA_MEMCPY2D part{};
+      part.srcMemoryType = part.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+      part.srcDevice = rest.from;
+      part.dstDevice = rest.to;
+      part.srcPitch = part.dstPitch = stride;
+      part.WidthInBytes = width;
+      part.Height = whole;
+      check(cu_.cuMemcpy2DAsync(&part, stream_), "queuing a copy of rows");
+      ++commands;
+      row += whole;
+    }
+  };
+  return submit_copy(what, rows.bytes(), queue);
 }
 
 timepoint cuda_stream::fill(void* destination, std::uint8_t value, std::size_t bytes) {
@@ -286,7 +332,7 @@ timepoint cuda_stream::take_fingerprint(fingerprint* result, const void* source,
       ++commands;
       check(launch_kernel(cu_, kernel, how, extra, stream_), "launching a kernel");
       ++commands;
-      static_cast<void>(queue_part(number_of(result), side::host, code.sums, side::device, sizeof *result, uses));
+      queue_bytes({number_of(result), code.sums, side::host, side::device}, sizeof *result, commands, uses);
     });
     set_.host().done(uses, point);
     return point;

@@ -36,6 +36,7 @@ class cuda_stream final : public stream {
   ~cuda_stream() override;
 
   timepoint copy(void* destination, const void* source, std::size_t bytes) override;
+  timepoint copy_rows(void* destination, const void* source, const box& rows) override;
   timepoint fill(void* destination, std::uint8_t value, std::size_t bytes) override;
   timepoint take_fingerprint(fingerprint* result, const void* source, std::size_t bytes) override;
   timepoint launch(kernel_id kernel, const shape& shape, std::span<const std::byte> parameters) override;
@@ -100,8 +101,23 @@ class cuda_stream final : public stream {
   /// Streams of a device without a context are created for their first command.
   void make();
   [[nodiscard]] side check_range(const void* address, std::size_t bytes, const char* role) const;
-  [[nodiscard]] std::size_t queue_part(std::uintptr_t to, side to_side, std::uintptr_t from, side from_side,
-                                       std::size_t bytes, std::vector<cuda_pinned_memory::pinned_use>& uses);
+  /// A copy whose sides were checked.
+  struct checked_copy {
+    std::uintptr_t to = 0, from = 0;
+    side to_side = side::host, from_side = side::host;
+    [[nodiscard]] checked_copy at(std::size_t offset) const noexcept {
+      return {to + offset, from + offset, to_side, from_side};
+    }
+  };
+  [[nodiscard]] checked_copy check_copy(void* destination, const void* source, std::size_t bytes) const;
+  /// Calls queue(commands, uses) in submit(). The uses of pinned memory end with the command.
+  template <class Queue>
+  timepoint submit_copy(const checked_copy& what, std::size_t bytes, const Queue& queue);
+  /// Returns how many of the bytes one command of the driver may copy.
+  [[nodiscard]] std::size_t bytes_of_command(const checked_copy& what, std::size_t bytes,
+                                             std::vector<cuda_pinned_memory::pinned_use>& uses);
+  void queue_bytes(const checked_copy& what, std::size_t bytes, std::size_t& commands,
+                   std::vector<cuda_pinned_memory::pinned_use>& uses);
 
   /// Queues one command and returns its timepoint. `queue(commands)` calls the driver, and counts in `commands` the
   /// commands that the driver has accepted. If `queue` throws and the driver has accepted no command, rethrows the

@@ -154,6 +154,8 @@ class certain_accesses::launch_solver {
 
   /// Whether the latest result omits ranges because the access has too many.
   [[nodiscard]] bool is_partial() const { return is_partial_; }
+  /// All bytes of the latest result, as a box at the first address; nullopt if they are no box.
+  [[nodiscard]] const std::optional<box>& shape() const { return shape_; }
   /// Returns the ranges of an access; nothing if they are not certain.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> solve(const known_access& a) {
     variables_.clear();
@@ -406,6 +408,16 @@ class certain_accesses::launch_solver {
         outer.push_back(each);
       }
     }
+    shape_.reset();
+    if (outer.size() <= 2) {
+      box made{{static_cast<std::size_t>(run)}, {}};
+      if (!outer.empty()) made.extent.rows = static_cast<std::size_t>(outer[0].count);
+      if (!outer.empty()) made.strides.row = static_cast<std::size_t>(outer[0].distance);
+      const __int128 plane = made.span();
+      if (outer.size() == 2) made.extent.planes = static_cast<std::size_t>(outer[1].count);
+      if (outer.size() == 2) made.strides.plane = static_cast<std::size_t>(outer[1].distance);
+      if (outer.size() < 2 || plane <= outer[1].distance) shape_ = made;
+    }
     std::vector<__int128> begins{all.low};
     is_partial_ = false;
     auto room = static_cast<double>(most_ranges);
@@ -440,6 +452,7 @@ class certain_accesses::launch_solver {
   std::vector<variable> variables_;
   std::vector<sum> forms_;  // the address, then the needs
   bool is_partial_ = false;
+  std::optional<box> shape_;
 };
 
 std::vector<certain_access> certain_accesses::of(const launch& l, const subgrid& blocks) const {
@@ -450,7 +463,7 @@ std::vector<certain_access> certain_accesses::of(const launch& l, const subgrid&
     auto ranges = solver.solve(each);
     if (ranges.empty()) continue;
     result.push_back({&kernel_.analysis().kernel->code[each.of->position], each.number, each.of->what, each.pointer,
-                      std::move(ranges), solver.is_partial()});
+                      std::move(ranges), solver.is_partial(), solver.shape()});
   }
   return result;
 }

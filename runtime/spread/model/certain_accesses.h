@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/box.h"
 #include "runtime/spread/model/kernel_model.h"
 
 namespace hpe::spread {
@@ -25,6 +26,8 @@ struct certain_access {
   /// Bytes begin <= address < end, in ascending order of `begin`.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
   bool is_partial = false;  // whether the access is to more ranges than these
+  /// All bytes of the access, as a box at the first address; nullopt if they are no box.
+  std::optional<box> shape{};
 };
 
 /// A part of a kernel_model. Thread-safe after construction.

@@ -50,7 +50,8 @@ void soft_stream::tell(command_observer& to, const command& what, timepoint poin
                        std::chrono::steady_clock::time_point asked) const {
   using kind = observed_command::kind;
   switch (what.what) {
-    case command::kind::copy: return to.queued({kind::copy, what.destination, what.source, what.bytes}, point, asked);
+    case command::kind::copy:
+      return to.queued({kind::copy, what.destination, what.source, what.bytes * what.rows}, point, asked);
     case command::kind::fill: return to.queued({kind::fill, what.destination, 0, what.bytes}, point, asked);
     case command::kind::launch: return to.queued({kind::launch, 0, 0, 0, what.function}, point, asked);
     case command::kind::fingerprint: return to.queued({kind::enqueue, 0, what.source, what.bytes}, point, asked);
@@ -147,8 +148,9 @@ soft_stream::side soft_stream::check(const void* address, std::size_t bytes, con
   return result;
 }
 
-timepoint soft_stream::copy(void* destination, const void* source, std::size_t bytes) {
+timepoint soft_stream::copy_rows(void* destination, const void* source, const box& rows) {
   device_.require_alive();
+  const std::size_t bytes = rows.span();
   const side to = check(destination, bytes, "destination");
   const side from = check(source, bytes, "source");
   HPE_REQUIRE(bytes == 0 || to == side::device || from == side::device, HPE_ERROR_NOT_SUPPORTED,
@@ -158,7 +160,9 @@ timepoint soft_stream::copy(void* destination, const void* source, std::size_t b
   what.what = command::kind::copy;
   what.destination = reinterpret_cast<std::uintptr_t>(destination);
   what.source = reinterpret_cast<std::uintptr_t>(source);
-  what.bytes = bytes;
+  what.bytes = rows.extent.width;
+  what.rows = rows.extent.rows;
+  what.stride = rows.strides.row;
   return submit(what);
 }
 

@@ -24,7 +24,10 @@ class soft_stream final : public stream {
  public:
   soft_stream(soft_set& set, soft_device& device, unsigned index);
 
-  timepoint copy(void* destination, const void* source, std::size_t bytes) override;
+  timepoint copy(void* destination, const void* source, std::size_t bytes) override {
+    return copy_rows(destination, source, {{bytes}, {}});
+  }
+  timepoint copy_rows(void* destination, const void* source, const box& rows) override;
   timepoint fill(void* destination, std::uint8_t value, std::size_t bytes) override;
   timepoint take_fingerprint(fingerprint* result, const void* source, std::size_t bytes) override;
   timepoint launch(kernel_id kernel, const shape& shape, std::span<const std::byte> parameters) override;

@@ -46,7 +46,8 @@ struct command {
   std::uint64_t point = 0;             // wait
   std::uint64_t destination = 0;       // copy, fill, fingerprint
   std::uint64_t source = 0;            // copy, fingerprint
-  std::uint64_t bytes = 0;             // copy, fill, fingerprint
+  std::uint64_t bytes = 0;             // copy (of a row), fill, fingerprint
+  std::uint64_t rows = 1, stride = 0;  // copy: the rows, and the distance in bytes from one row to the next
   fingerprint_key key{};               // fingerprint
 };
 

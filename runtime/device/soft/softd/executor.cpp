@@ -85,7 +85,10 @@ class executor {
 
   void execute(const command& what, std::uint64_t value) {
     switch (what.what) {
-      case command::kind::copy: return engines_.copier.copy(what.destination, what.source, what.bytes, ring_.level);
+      case command::kind::copy:
+        for (std::uint64_t row = 0, at = 0; row < what.rows; ++row, at += what.stride)
+          engines_.copier.copy(what.destination + at, what.source + at, what.bytes, ring_.level);
+        return;
       case command::kind::fill:
         return engines_.copier.fill(what.destination, static_cast<std::uint8_t>(what.value), what.bytes);
       case command::kind::fingerprint:
