@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "interpose/io/conveyor.h"
 #include "interpose/io/next.h"
+#include "interpose/io/ordered_workers.h"
 #include "interpose/io/staged_call.h"
 #include "runtime/os/thread.h"
 
@@ -182,13 +182,13 @@ std::optional<ssize_t> large_read(const char* call, int file, void* p, std::size
     std::vector<file_chunk> chunks(r.chunks());
     const unsigned helpers = helpers_for_reading(r.direct);
     chunks_in_flight on_their_way;
-    conveyor belt(chunks.size(), helpers + 3, helpers, [&](std::size_t i) {
+    ordered_workers workers(chunks.size(), helpers + 3, helpers, [&](std::size_t i) {
       file_chunk& it = chunks[i];
       it.memory = buffer_access(static_cast<std::byte*>(p) + i * r.chunk, r.size_of(i), host_use::write);
       it.read = outcome(next::pread(file, it.memory.data(), r.size_of(i), r.begin_of(i)));
     });
     for (std::size_t i = 0; i < chunks.size(); ++i) {
-      belt.wait(i);
+      workers.wait(i);
       file_chunk it = std::move(chunks[i]);
       if (it.read.count <= 0) return it.read.error;
       on_their_way.add(std::move(it.memory), static_cast<std::size_t>(it.read.count));
@@ -209,11 +209,11 @@ std::optional<ssize_t> large_write(const char* call, int file, const void* p, st
   tell_touch(p, what->bytes, host_use::read);
   return move_all(call, file, *what, [&](const file_range& r, std::size_t& done) {
     std::vector<buffer_access> chunks(r.chunks());
-    conveyor belt(chunks.size(), helpers_for_writing + 1, helpers_for_writing, [&](std::size_t i) {
+    ordered_workers workers(chunks.size(), helpers_for_writing + 1, helpers_for_writing, [&](std::size_t i) {
       chunks[i] = buffer_access(static_cast<const std::byte*>(p) + i * r.chunk, r.size_of(i), host_use::read);
     });
     for (std::size_t i = 0; i < chunks.size(); ++i) {
-      belt.wait(i);
+      workers.wait(i);
       const buffer_access it = std::move(chunks[i]);
       const outcome put(next::pwrite(file, it.data(), r.size_of(i), r.begin_of(i)));
       if (put.count <= 0) return put.error;

@@ -14,9 +14,9 @@
 #include <cstdio>
 #include <cstring>
 
-#include "interpose/io/conveyor.h"
 #include "interpose/io/large_files.h"
 #include "interpose/io/next.h"
+#include "interpose/io/ordered_workers.h"
 #include "interpose/io/staged_call.h"
 
 namespace {
@@ -62,11 +62,11 @@ bytes_of put(const char* call, const std::byte* p, bytes_of total, std::FILE* st
   int error = errno;
   const bytes_of done = through(call, stream, [&](bytes_of& sum) {
     std::vector<buffer_access> chunks(chunks_of(good));
-    conveyor belt(chunks.size(), 3, chunks.size() > 1 ? 1 : 0, [&](bytes_of i) {
+    ordered_workers workers(chunks.size(), 3, chunks.size() > 1 ? 1 : 0, [&](bytes_of i) {
       chunks[i] = buffer_access(p + i * file_chunk_size, size_of_chunk(i, good), host_use::read);
     });
     for (bytes_of i = 0; i < chunks.size(); ++i) {
-      belt.wait(i);
+      workers.wait(i);
       const buffer_access it = std::move(chunks[i]);
       const bytes_of put = next::fwrite(it.data(), 1, size_of_chunk(i, good), stream);
       error = errno;

@@ -68,7 +68,7 @@ double known_kernels::loss_of_others(const account& of, const asked_launch& q, c
       }
       if (!is_concerned) continue;
       const machine m = machine_for(b);
-      const comparison_of_plans plans(*model, {c->grid, c->block}, arrays, c->traffic->what, m, b.uses_expected);
+      const plan_comparison plans(*model, {c->grid, c->block}, arrays, c->traffic->what, m, b.uses_expected);
       const auto expected = [&](const plan& p) {
         return b.record->expected(p.how.is_spread() ? launch_way::spread : launch_way::alone, p.seconds);
       };

@@ -29,7 +29,7 @@
 #include "runtime/spread/decision.h"
 #include "runtime/spread/layout_ids.h"
 #include "runtime/spread/model/kernel_model.h"
-#include "runtime/spread/plans.h"
+#include "runtime/spread/plan_comparison.h"
 #include "runtime/spread/traffic.h"
 #include "runtime/spread/way_record.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/spread/plans.h"
+#include "runtime/spread/plan_comparison.h"
 
 namespace hpe::spread {
 

@@ -17,7 +17,7 @@
 #include "apps/hpe/machine.h"
 #include "apps/hpe/nvml.h"
 #include "apps/hpe/report/report_command.h"
-#include "apps/hpe/running.h"
+#include "apps/hpe/running_processes.h"
 #include "tests/shell.h"
 
 namespace {

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "apps/hpe/nvml.h"
-#include "apps/hpe/running.h"
+#include "apps/hpe/running_processes.h"
 
 namespace hpe::cli {
 

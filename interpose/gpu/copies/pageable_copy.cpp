@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "interpose/adopted_pointers.h"
-#include "interpose/gpu/copies/pinned_ranges.h"
+#include "interpose/gpu/copies/pinned_by_program.h"
 #include "interpose/gpu/work/device_range.h"
 #include "runtime/base/log.h"
 #include "runtime/os/virtual_memory.h"
@@ -121,7 +121,7 @@ void pageable_copy::has_pinned(std::size_t bytes) noexcept {
 }
 
 bool pageable_copy::copy_on_host(void* to, const void* from, std::size_t bytes) noexcept {
-  const pinned_ranges& pinned = pinned_ranges::of_process();
+  const pinned_by_program& pinned = pinned_by_program::of_process();
   if (!crew_.started() || (!pinned.has(to, bytes) && !pinned.has(from, bytes))) return false;
   const bool more_threads = crew_for_new_pages_.started() && os::lacks_table_entries(from, bytes);
   (more_threads ? crew_for_new_pages_ : crew_).copy(to, from, bytes, writing::past_caches);

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "interpose/gpu/copies/pinned_ranges.h"
+#include "interpose/gpu/copies/pinned_by_program.h"
 #include "interpose/gpu/hooks/guarded.h"
 #include "interpose/gpu/hooks/memory_kind.h"
 #include "interpose/gpu/hooks/real_entries.h"
@@ -31,7 +31,7 @@ inline CUdeviceptr address_of(const void* host) { return reinterpret_cast<CUdevi
 /// Records memory that the program has pinned.
 inline void note_pinned(const program_memory& made) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses are numbers
-  pinned_ranges::of_process().add(reinterpret_cast<const void*>(made.base), made.bytes);
+  pinned_by_program::of_process().add(reinterpret_cast<const void*>(made.base), made.bytes);
   try {
     if (interposer* const hpe = interposer::instance()) hpe->copies().has_pinned(made.bytes);
   } catch (const std::bad_alloc&) {  // no threads help
@@ -57,7 +57,7 @@ CUresult CUDAAPI pin(void* begin, std::size_t bytes, unsigned flags) {
 
 template <auto Entry>
 CUresult CUDAAPI unpin(void* begin) {
-  pinned_ranges::of_process().remove(begin);
+  pinned_by_program::of_process().remove(begin);
   tell_given_back(address_of(begin));
   return (real.*Entry)(begin);
 }

@@ -1,4 +1,4 @@
-#include "apps/hpe/running.h"
+#include "apps/hpe/running_processes.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "runtime/spread/plans.h"
+#include "runtime/spread/plan_comparison.h"
 
 #include <fmt/core.h>
 
@@ -62,9 +62,9 @@ bool plan::moves_arrays() const {
                      [](const array_placement& m) { return m.how != array_placement::kind::stay; });
 }
 
-comparison_of_plans::comparison_of_plans(const kernel_model& kernel, const launch& l,
-                                         std::span<const kernel_array* const> arrays, const traffic& t,
-                                         const machine& m, double launches_of_a_copy)
+plan_comparison::plan_comparison(const kernel_model& kernel, const launch& l,
+                                 std::span<const kernel_array* const> arrays, const traffic& t, const machine& m,
+                                 double launches_of_a_copy)
     : arrays_(arrays), machine_(m), traffic_(t), launches_of_a_copy_(launches_of_a_copy) {
   for (std::uint32_t p = 0; p < arrays.size(); ++p) {
     if (arrays[p] == nullptr) {
@@ -86,7 +86,7 @@ comparison_of_plans::comparison_of_plans(const kernel_model& kernel, const launc
   for (const cut& c : cuts_of(kernel, l.grid, m.devices)) add(c, words_of(c));
 }
 
-device_number comparison_of_plans::most_common_home() const {
+device_number plan_comparison::most_common_home() const {
   std::vector<std::uint64_t> bytes(machine_.devices);
   for (const placed_allocation& a : allocations_)
     for (const home_run& run : a.what->homes)
@@ -94,14 +94,14 @@ device_number comparison_of_plans::most_common_home() const {
   return static_cast<device_number>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
 }
 
-cost comparison_of_plans::cost_of(const plan& p) const {
+cost plan_comparison::cost_of(const plan& p) const {
   std::vector<array_place> places(arrays_.size());
   for (std::uint32_t n = 0; n < arrays_.size(); ++n)
     if (arrays_[n] != nullptr) places[n] = {&p.homes[of_pointer_[n]], p.replicated[of_pointer_[n]]};
   return predict(traffic_, p.how, places, machine_);
 }
 
-void comparison_of_plans::add(const cut& c, const std::string& name) {
+void plan_comparison::add(const cut& c, const std::string& name) {
   plan now{name, c, std::vector<array_placement>(allocations_.size()), {}, {}, {}, {}};
   for (const placed_allocation& a : allocations_) {
     now.homes.push_back(a.what->homes);
@@ -133,17 +133,17 @@ void comparison_of_plans::add(const cut& c, const std::string& name) {
   all_.push_back(std::move(moved));
 }
 
-const plan* comparison_of_plans::fastest_with_moves(bool is_spread) const {
+const plan* plan_comparison::fastest_with_moves(bool is_spread) const {
   return fastest_of(all_, [&](const plan& p) { return p.moves_arrays() && p.how.is_spread() == is_spread; });
 }
 
-const plan& comparison_of_plans::fastest_without_moves() const {
+const plan& plan_comparison::fastest_without_moves() const {
   return *fastest_of(all_, [](const plan& p) { return !p.moves_arrays(); });
 }
 
 // The prediction assumes that reads over links overlap with all other work. This is not true for loops that wait for
 // each value. Therefore this function prefers a plan with replicas whose predicted time is about the same.
-const plan& comparison_of_plans::with_copies(const plan& best) const {
+const plan& plan_comparison::with_copies(const plan& best) const {
   constexpr double about = 1.02, many = 0.1;
   if (best.predicted.remote_share() < many) return best;
   for (const plan& p : all_)
@@ -153,7 +153,7 @@ const plan& comparison_of_plans::with_copies(const plan& best) const {
   return best;
 }
 
-double comparison_of_plans::seconds_elsewhere(const plan& best) const {
+double plan_comparison::seconds_elsewhere(const plan& best) const {
   plan p;
   for (const placed_allocation& a : allocations_) {
     array_placement dealt;
@@ -179,7 +179,7 @@ double comparison_of_plans::seconds_elsewhere(const plan& best) const {
   return fastest;
 }
 
-decision comparison_of_plans::decision_for(const plan& chosen, const kernel_model& kernel) const {
+decision plan_comparison::decision_for(const plan& chosen, const kernel_model& kernel) const {
   decision d;
   d.how = chosen.how;
   d.seconds = chosen.predicted.seconds;
@@ -231,7 +231,7 @@ bool outlook::may_be_spread() {
 outlook outlook::of(const asked_launch& q, const sampled_traffic& t, const machine& m, double launches_of_a_copy) {
   outlook result;
   result.scalars = t.scalars;
-  const comparison_of_plans plans(q.kernel, q.l, q.arrays, t.what, m, launches_of_a_copy);
+  const plan_comparison plans(q.kernel, q.l, q.arrays, t.what, m, launches_of_a_copy);
   const plan& now = plans.fastest_without_moves();
   result.stay = plans.decision_for(now, q.kernel);
   result.alone = plans.decision_for(plans.on_one_device(), q.kernel);

@@ -41,12 +41,12 @@ struct plan {
 [[nodiscard]] std::vector<cut> cuts_of(const kernel_model& kernel, const dimension& grid, std::uint32_t devices);
 
 /// All plans for one launch.
-class comparison_of_plans {
+class plan_comparison {
  public:
   /// `launches_of_a_copy`: the number of launches that use a replica before it is outdated. `t` is the traffic of the
   /// launch, sampled for the cuts of cuts_of(). All arguments except the launch must outlive the object.
-  comparison_of_plans(const kernel_model& kernel, const launch& l, std::span<const kernel_array* const> arrays,
-                      const traffic& t, const machine& m, double launches_of_a_copy);
+  plan_comparison(const kernel_model& kernel, const launch& l, std::span<const kernel_array* const> arrays,
+                  const traffic& t, const machine& m, double launches_of_a_copy);
 
   /// Returns the fastest plan that moves or copies arrays, among the plans for several devices if is_spread, otherwise
   /// among those for one device; null if there is no such plan.
@@ -108,7 +108,7 @@ struct outlook {
   double stake =
       0;  // seconds by which a launch is faster with the best placement than with arrays placed for another kernel
 
-  /// Computes the plans. `launches_of_a_copy`: see comparison_of_plans.
+  /// Computes the plans. `launches_of_a_copy`: see plan_comparison.
   [[nodiscard]] static outlook of(const asked_launch& q, const sampled_traffic& t, const machine& m,
                                   double launches_of_a_copy);
 

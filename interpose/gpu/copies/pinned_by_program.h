@@ -11,9 +11,9 @@ namespace hpe::cuda_hooks {
 /// Records the host memory that the program has pinned. memcpy asks this table and not the driver, because the driver
 /// itself calls memcpy, also while it holds its locks. Memory that the driver has unpinned with its context stays in
 /// the table. Thread-safe.
-class pinned_ranges {
+class pinned_by_program {
  public:
-  static pinned_ranges& of_process();
+  static pinned_by_program& of_process();
 
   /// To be called after the program has pinned memory. If host memory is too short, the memory is not recorded.
   void add(const void* begin, std::size_t bytes) noexcept;

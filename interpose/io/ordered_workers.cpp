@@ -1,10 +1,11 @@
-#include "interpose/io/conveyor.h"
+#include "interpose/io/ordered_workers.h"
 
 #include "runtime/os/thread.h"
 
 namespace hpe::interpose {
 
-conveyor::conveyor(std::size_t count, std::size_t ahead, unsigned helpers, std::function<void(std::size_t)> prepare)
+ordered_workers::ordered_workers(std::size_t count, std::size_t ahead, unsigned helpers,
+                                 std::function<void(std::size_t)> prepare)
     : ahead_(ahead), prepare_(std::move(prepare)), ready_(count), failed_(count) {
   helpers_.reserve(helpers);
   try {
@@ -14,7 +15,7 @@ conveyor::conveyor(std::size_t count, std::size_t ahead, unsigned helpers, std::
   }
 }
 
-conveyor::~conveyor() {
+ordered_workers::~ordered_workers() {
   {
     const lock_guard lock(mutex_);
     stop_ = true;
@@ -23,7 +24,7 @@ conveyor::~conveyor() {
   for (std::thread& helper : helpers_) helper.join();
 }
 
-void conveyor::prepare_one() {
+void ordered_workers::prepare_one() {
   const std::size_t mine = next_++;
   mutex_.unlock();
   std::exception_ptr failure;
@@ -38,7 +39,7 @@ void conveyor::prepare_one() {
   changed_.notify_all();
 }
 
-void conveyor::help() {
+void ordered_workers::help() {
   unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this]() HPE_REQUIRES(mutex_) { return stop_ || may_start(); });
@@ -47,7 +48,7 @@ void conveyor::help() {
   }
 }
 
-void conveyor::wait(std::size_t i) {
+void ordered_workers::wait(std::size_t i) {
   unique_lock lock(mutex_);
   taken_ = i;
   changed_.notify_all();

@@ -1,5 +1,5 @@
 // No memory is allocated or freed while the mutex is held: the program's malloc may call memcpy.
-#include "interpose/gpu/copies/pinned_ranges.h"
+#include "interpose/gpu/copies/pinned_by_program.h"
 
 #include <iterator>
 #include <new>
@@ -14,12 +14,12 @@ std::uintptr_t number_of_address(const void* p) { return reinterpret_cast<std::u
 
 }  // namespace
 
-pinned_ranges& pinned_ranges::of_process() {
-  static auto* const all = new pinned_ranges;
+pinned_by_program& pinned_by_program::of_process() {
+  static auto* const all = new pinned_by_program;
   return *all;
 }
 
-void pinned_ranges::add(const void* begin, std::size_t bytes) noexcept {
+void pinned_by_program::add(const void* begin, std::size_t bytes) noexcept {
   try {
     std::map<std::uintptr_t, std::uintptr_t> added{{number_of_address(begin), number_of_address(begin) + bytes}};
     std::map<std::uintptr_t, std::uintptr_t>::node_type old;
@@ -31,14 +31,14 @@ void pinned_ranges::add(const void* begin, std::size_t bytes) noexcept {
   }
 }
 
-void pinned_ranges::remove(const void* begin) noexcept {
+void pinned_by_program::remove(const void* begin) noexcept {
   std::map<std::uintptr_t, std::uintptr_t>::node_type old;
   const os::signals_blocked meanwhile;
   const lock_guard lock(mutex_);
   old = ranges_.extract(number_of_address(begin));
 }
 
-bool pinned_ranges::has(const void* begin, std::size_t bytes) const noexcept {
+bool pinned_by_program::has(const void* begin, std::size_t bytes) const noexcept {
   const std::uintptr_t first = number_of_address(begin);
   const lock_guard lock(mutex_);
   const auto next = ranges_.upper_bound(first);

@@ -14,16 +14,16 @@ namespace hpe::interpose {
 /// Prepares items in several threads, in any order, for one thread that uses them in order: while that thread uses one
 /// item, other threads prepare the next items. The threads belong to the object and end with it, so that no thread
 /// remains when the process forks or ends.
-class conveyor {
+class ordered_workers {
  public:
   /// Calls prepare(i) once for each i below `count`, unless the object is destroyed first. Item i is prepared only if
   /// it is less than `ahead` items after the item of the last wait(). `helpers` threads call prepare, or fewer threads
   /// if the system cannot start that many. If the system cannot start any thread, wait() calls prepare.
-  conveyor(std::size_t count, std::size_t ahead, unsigned helpers, std::function<void(std::size_t)> prepare);
+  ordered_workers(std::size_t count, std::size_t ahead, unsigned helpers, std::function<void(std::size_t)> prepare);
   /// Waits for calls of prepare that are in progress.
-  ~conveyor();
-  conveyor(const conveyor&) = delete;
-  conveyor& operator=(const conveyor&) = delete;
+  ~ordered_workers();
+  ordered_workers(const ordered_workers&) = delete;
+  ordered_workers& operator=(const ordered_workers&) = delete;
 
   /// Waits until item i is ready. Only one thread may call wait(), for one item after another in order. When this
   /// thread calls wait(i), it must no longer use the items before i. Rethrows the exception that prepare threw for item

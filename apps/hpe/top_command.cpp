@@ -14,7 +14,7 @@
 #include "apps/command_line/program.h"
 #include "apps/command_line/wrapping.h"
 #include "apps/hpe/command.h"
-#include "apps/hpe/running.h"
+#include "apps/hpe/running_processes.h"
 
 namespace hpe::cli {
 
