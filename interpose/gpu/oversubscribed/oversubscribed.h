@@ -221,6 +221,9 @@ class oversubscribed {
  private:
   oversubscribed(const device::cuda::driver& cu, core::runtime& hpe, const std::vector<CUdevice>& gpus);
   static oversubscribed* instance(const device::cuda::driver& cu, const std::vector<CUdevice>& gpus);
+  static void* pointer(CUdeviceptr address) {
+    return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are integers
+  }
   /// Whether the allocations of a device are distributed over several GPUs.
   [[nodiscard]] bool is_spread(unsigned device) const noexcept {
     return planner_ != nullptr && device == gpus_.front();
