@@ -129,6 +129,7 @@ class memory_of_hpe final : public memory_kind {
     with<spreading>([](spreading& s) { s.forget_handles(); });
     launches_.forget_handles();
   }
+  void change_captures(int by) override { oversubscribed::change_captures(by); }
 
   std::optional<CUresult> run(const device_call& call, queue_part queue) override {
     return with<oversubscribed>([&](oversubscribed& all) -> std::optional<CUresult> {

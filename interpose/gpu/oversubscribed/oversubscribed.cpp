@@ -310,7 +310,8 @@ CUresult oversubscribed::between_streams(const beside_streams::stand_in& beside,
     if (stream == nullptr) return cu_.cuCtxSynchronize();
   }
   if (beside.ends_there != nullptr) {
-    beside.ends_there->ends_on(stream);
+    // With --oversubscribe, await_room() must know how much work is unfinished.
+    beside.ends_there->ends_on(stream, !wanted() && captures.load() == 0);
     return CUDA_SUCCESS;
   }
   // If the hpe stream cannot wait for the program's stream, this thread waits for the program's stream.
@@ -363,7 +364,8 @@ CUresult oversubscribed::run_with_zero_copy(const stream_place& where, CUstream 
 }
 
 CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, const program_use& use,
-                                 function_ref<CUresult()> queue) {
+                                 function_ref<CUresult()> queue, repeatable* again) {
+  if (again != nullptr) again->uses_nothing = use.none();
   if (use.none()) return queue();
   const std::shared_lock whole(sequences_.at(where.device));
   CUresult result = CUDA_SUCCESS;
@@ -381,13 +383,16 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
       return static_cast<int>(result);
     };
     const auto enqueue = [&] {
-      hpe_.kernels().enqueue_beside(where.device, *beside.stream, work,
-                                    {.accesses = use.everything ? std::span<const hpeAccess>() : use.accesses,
-                                     .in_reach = use.everything || use.follows_pointers,
-                                     .only_mapped = use.follows_pointers,
-                                     .unsure = use.unsure,
-                                     .concurrent = true,
-                                     .zero_copy = use.zero_copy});
+      const core::queued_beside queued =
+          hpe_.kernels().enqueue_beside(where.device, *beside.stream, work,
+                                        {.accesses = use.everything ? std::span<const hpeAccess>() : use.accesses,
+                                         .in_reach = use.everything || use.follows_pointers,
+                                         .only_mapped = use.follows_pointers,
+                                         .unsure = use.unsure,
+                                         .concurrent = true,
+                                         .zero_copy = use.zero_copy});
+      if (again != nullptr && queued.settled_at != 0)
+        *again = {false, where.context, beside.ends_there, queued.end.value, queued.settled_at};
     };
     try {
       enqueue();
@@ -400,6 +405,17 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
     if (result != CUDA_SUCCESS) return result;
     throw;
   }
+}
+
+std::optional<CUresult> oversubscribed::repeat(const repeatable& earlier, CUstream stream,
+                                               function_ref<CUresult()> queue) {
+  if (earlier.uses_nothing) return queue();
+  if (earlier.on == nullptr || hpe_.kernels().epoch() != earlier.settled_at) return std::nullopt;
+  CUcontext current = earlier.context;
+  if (stream == CU_STREAM_LEGACY) cu_.cuCtxGetCurrent(&current);
+  CUresult result = CUDA_SUCCESS;
+  if (current != earlier.context || !earlier.on->join(earlier.command, [&] { result = queue(); })) return std::nullopt;
+  return result;
 }
 
 CUresult oversubscribed::run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,

@@ -97,6 +97,12 @@ class oversubscribed {
     beside_.ends(context);
     by_driver_.end(context, [](CUdeviceptr) {});
   }
+  /// See memory_kind::change_captures. hpe leaves no command open (cuda_stream) during captures, because it could not
+  /// record the command's event on a stream that is being captured.
+  static void change_captures(int by) noexcept {
+    captures.fetch_add(by);
+    if (oversubscribed* const it = active(); it != nullptr && by > 0) it->beside_.end_open();
+  }
 
   [[nodiscard]] program_objects& objects() noexcept { return objects_; }
   /// Returns the planner, which decides where arrays are placed and how launches are divided among the GPUs; null in
@@ -150,9 +156,22 @@ class oversubscribed {
   /// cannot hold all the used memory at once.
   CUresult run(CUstream stream, const program_use& use, function_ref<CUresult()> queue);
 
+  /// Describes work that try_run() has queued, for repeat().
+  struct repeatable {
+    bool uses_nothing = false;  // the work uses no hpe memory
+    CUcontext context = nullptr;
+    device::cuda::cuda_stream* on = nullptr;  // the hpe stream; null if the work must not be repeated
+    std::uint64_t command = 0;                // the work is part of this command of the hpe stream
+    std::uint64_t settled_at = 0;             // see core::queued_beside
+  };
   /// Like run(), for a caller that has already called find_place(). Throws hpe::error if device memory cannot hold all
-  /// the used memory at once.
-  CUresult try_run(const stream_place& where, CUstream stream, const program_use& use, function_ref<CUresult()> queue);
+  /// the used memory at once. If `again` is not null, describes the work there.
+  CUresult try_run(const stream_place& where, CUstream stream, const program_use& use, function_ref<CUresult()> queue,
+                   repeatable* again = nullptr);
+  /// Calls queue(), which queues work equal to earlier work on the same stream, and returns the result of queue(). Does
+  /// not use the work's memory: hpe has not moved or copied this memory since it queued the earlier work, and will wait
+  /// for the new work before it does. Returns nullopt, and does nothing, if it is not certain that this is so.
+  std::optional<CUresult> repeat(const repeatable& earlier, CUstream stream, function_ref<CUresult()> queue);
 
   /// Like try_run(), for work whose data does not fit into device memory at once, and that cannot run in parts: the
   /// work accesses the rest of its data in host memory (work::residency). `refusal`: why the data does not fit, and why
@@ -173,7 +192,7 @@ class oversubscribed {
   /// with hpe memory on this device wait.
   class sequence {
    public:
-    sequence(oversubscribed& of, unsigned device) : of_(of), lock_(of.sequences_.at(device)) {}
+    sequence(oversubscribed& of, unsigned device) : of_(of), lock_(of.sequences_.at(device)) { of.beside_.end_open(); }
     /// Like oversubscribed::run_parts. If `others` is empty, the program need not be spread.
     CUresult run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
                        const program_use& use, function_ref<CUresult(unsigned, CUstream)> queue) {
@@ -255,6 +274,7 @@ class oversubscribed {
   CUresult find_type(CUdeviceptr address, memory_type& found) const;
 
   static constinit std::atomic<oversubscribed*> the_one;
+  inline static constinit std::atomic<int> captures{0};
 
   const device::cuda::driver& cu_;
   core::runtime& hpe_;
