@@ -160,6 +160,7 @@ class memory_of_hpe final : public memory_kind {
   }
   void named_by_handle(CUdeviceptr address) override {
     with<oversubscribed>([&](oversubscribed& all) { all.objects().use_in_every_launch(address); });
+    with<spreading>([](spreading& s) { s.outdate_launches(); });
   }
 
  private:
