@@ -1,6 +1,7 @@
 #include "interpose/gpu/interposer.h"
 
 #include "interpose/gpu/calls/host_calls.h"
+#include "interpose/gpu/hooks/memory_kind.h"
 #include "interpose/gpu/work/call_watch.h"
 #include "interpose/gpu/work/queuing_threads.h"
 #include "runtime/base/error.h"
@@ -96,7 +97,8 @@ void interposer::forget_contexts() {
   if (host_calls* const calls = calls_.load(std::memory_order_acquire)) calls->forget_contexts();
   adopted_.drop_all();
   contexts_.clear();
-  program_.forget_captures();
+  if (const int ended = program_.forget_captures(); ended != 0)
+    memory_kinds::each([&](memory_kind& kind) { kind.change_captures(-ended); });
 }
 
 void interposer::serve_touches() {

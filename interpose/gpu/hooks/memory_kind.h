@@ -128,6 +128,9 @@ class memory_kind {
   /// Called before a call that destroys `context`, which the program has created; also, with nullptr, before a call
   /// that may destroy a primary context or a pool.
   virtual void ends(CUcontext /*context*/) {}
+  /// Called with 1 before the program begins the capture of a stream, and with the negative number of captures after
+  /// captures have ended, or before calls that end them by destroying the stream or context.
+  virtual void change_captures(int /*by*/) {}
   virtual void code(const program_code_event& /*event*/) {}
 
   // ---- work

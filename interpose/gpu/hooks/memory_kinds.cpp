@@ -129,6 +129,7 @@ class memory_of_hpe final : public memory_kind {
     with<spreading>([](spreading& s) { s.forget_handles(); });
     launches_.forget_handles();
   }
+  void change_captures(int by) override { oversubscribed::change_captures(by); }
 
   std::optional<CUresult> run(const device_call& call, queue_part queue) override {
     return with<oversubscribed>([&](oversubscribed& all) -> std::optional<CUresult> {
@@ -137,11 +138,12 @@ class memory_of_hpe final : public memory_kind {
       const bool is_range = call.shape.extent.is_one_row();
       switch (call.what) {
         case device_call::family::copy:
-          if (is_range) return all.copy(call.to, call.from, call.shape.bytes(), call.stream, call.waits, bytes);
-          return all.use_box(call.to, call.from, call.shape, call.stream, queue);
+          if (is_range)
+            return all.copies().copy(call.to, call.from, call.shape.bytes(), call.stream, call.waits, bytes);
+          return all.copies().use_box(call.to, call.from, call.shape, call.stream, queue);
         case device_call::family::fill:
-          if (is_range) return all.overwrite(call.to, call.shape.bytes(), call.unit, call.stream, bytes);
-          return all.use_box(call.to, 0, call.shape, call.stream, queue);
+          if (is_range) return all.copies().overwrite(call.to, call.shape.bytes(), call.unit, call.stream, bytes);
+          return all.copies().use_box(call.to, 0, call.shape, call.stream, queue);
         case device_call::family::launch:
           return launches_.launch(
               interposer::instance()->driver(), all, *call.launch, [&] { return use_of(all, *call.launch); }, whole,
@@ -159,6 +161,7 @@ class memory_of_hpe final : public memory_kind {
   }
   void named_by_handle(CUdeviceptr address) override {
     with<oversubscribed>([&](oversubscribed& all) { all.objects().use_in_every_launch(address); });
+    with<spreading>([](spreading& s) { s.outdate_launches(); });
   }
 
  private:

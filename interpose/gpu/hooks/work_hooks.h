@@ -114,26 +114,33 @@ CUresult CUDAAPI queue_callback(CUstream stream, CUstreamCallback call, void* ar
       [&](CUstreamCallback function, void* with) { return (real.*Entry)(stream, function, with, flags); });
 }
 
+inline void tell_of_captures(int change) {
+  if (change != 0) memory_kinds::each([&](memory_kind& kind) { kind.change_captures(change); });
+}
+
 template <auto Entry, flavour Flavour, class... Arguments>
 CUresult CUDAAPI begin_capture(CUstream stream, Arguments... arguments) {
   interposer* const hpe = interposer::instance();
-  if (hpe != nullptr) hpe->program().begins_capture(named(stream, Flavour));
+  if (hpe != nullptr) tell_of_captures(hpe->program().begins_capture(named(stream, Flavour)));
   const CUresult result = (real.*Entry)(stream, arguments...);
-  if (hpe != nullptr && result != CUDA_SUCCESS) hpe->program().ends_capture(named(stream, Flavour));
+  if (hpe != nullptr && result != CUDA_SUCCESS) tell_of_captures(-hpe->program().ends_capture(named(stream, Flavour)));
   return result;
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI end_capture(CUstream stream, CUgraph* graph) {
-  if (interposer* const hpe = interposer::started()) hpe->program().ends_capture(named(stream, Flavour));
-  return (real.*Entry)(stream, graph);
+  interposer* const hpe = interposer::started();
+  const int ended = hpe != nullptr ? hpe->program().ends_capture(named(stream, Flavour)) : 0;
+  const CUresult result = (real.*Entry)(stream, graph);
+  tell_of_captures(-ended);
+  return result;
 }
 
 // Destroys a stream, and so also ends the stream's capture.
 template <auto Entry>
 CUresult CUDAAPI end_stream(CUstream stream) {
   if (interposer* const hpe = interposer::started()) {
-    hpe->program().ends_capture(stream);
+    tell_of_captures(-hpe->program().ends_capture(stream));
     hpe->queued().ends(stream);
   }
   memory_kinds::each([&](memory_kind& kind) { kind.ends(stream); });

@@ -1,4 +1,7 @@
 // After cuStreamWaitEvent, hpe may record the event again at once, because the stream waits for the earlier recording.
+//
+// The thread that ends an open command waits for threads that queue work on the stream, and these may lock mutex_, so
+// open commands end without mutex_.
 #include "interpose/gpu/oversubscribed/beside_streams.h"
 
 #include <algorithm>
@@ -40,7 +43,30 @@ beside_streams::stand_in beside_streams::of(unsigned device, CUstream program, b
   return *found;
 }
 
+void beside_streams::end_open() noexcept {
+  const auto nth = [&](unsigned device, std::size_t n) -> device::cuda::cuda_stream* {
+    const lock_guard lock(mutex_);
+    const auto all = made_.find({device, true});
+    return all != made_.end() && n < all->second.size() ? all->second[n].ends_there : nullptr;
+  };
+  for (unsigned device = 0; device < devices_.size(); ++device)
+    for (std::size_t n = 0; auto* const each = nth(device, n); ++n) each->end_open();
+}
+
+void beside_streams::end_open(CUstream program) noexcept {
+  for (unsigned device = 0; device < devices_.size(); ++device) {
+    device::cuda::cuda_stream* its = nullptr;
+    {
+      const lock_guard lock(mutex_);
+      const auto found = chosen_.find({program, device, true});
+      if (found != chosen_.end() && found->second != nullptr) its = found->second->ends_there;
+    }
+    if (its != nullptr) its->end_open();
+  }
+}
+
 void beside_streams::ends(CUstream program) noexcept {
+  end_open(program);
   const lock_guard lock(mutex_);
   for (auto each = chosen_.lower_bound({program, 0, false});
        each != chosen_.end() && std::get<CUstream>(each->first) == program;) {

@@ -11,11 +11,9 @@
 #include "interpose/gpu/oversubscribed/oversubscribed.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "interpose/gpu/oversubscribed/driver_result.h"
-#include "runtime/base/box.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
 #include "runtime/core/operations/parts_in_time.h"
@@ -25,14 +23,6 @@
 namespace hpe::cuda_hooks {
 
 using device::cuda::entered;
-
-namespace {
-
-void* pointer(CUdeviceptr address) {
-  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are integers
-}
-
-}  // namespace
 
 constinit std::atomic<oversubscribed*> oversubscribed::the_one{nullptr};
 
@@ -54,6 +44,7 @@ oversubscribed::oversubscribed(const device::cuda::driver& cu, core::runtime& hp
       freed_(hpe.devices().at(0).info().memory_bytes / 64),
       by_driver_(hpe.memory()),
       beside_(cu, hpe.devices()),
+      copies_(cu, hpe, *this),
       parts_(cu) {
   for (unsigned d = 0; d < hpe.devices().size(); ++d) {
     CUdevice ordinal = 0;
@@ -247,15 +238,6 @@ std::optional<device::memory_usage> oversubscribed::memory() const {
   return all;
 }
 
-CUresult oversubscribed::find_type(CUdeviceptr address, memory_type& found) const {
-  unsigned type = 0;
-  const CUresult result = cu_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
-  found = result != CUDA_SUCCESS         ? memory_type::pageable
-          : type == CU_MEMORYTYPE_DEVICE ? memory_type::device
-                                         : memory_type::pinned;
-  return result == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : result;  // not known to the driver: pageable
-}
-
 // ---- work --------------------------------------------------------------------------------------------------------
 
 program_use oversubscribed::use_of(const parameter_words& found, bool follows_pointers) const {
@@ -329,7 +311,8 @@ CUresult oversubscribed::between_streams(const beside_streams::stand_in& beside,
     if (stream == nullptr) return cu_.cuCtxSynchronize();
   }
   if (beside.ends_there != nullptr) {
-    beside.ends_there->ends_on(stream);
+    // With --oversubscribe, await_room() must know how much work is unfinished.
+    beside.ends_there->ends_on(stream, !wanted() && captures.load() == 0);
     return CUDA_SUCCESS;
   }
   // If the hpe stream cannot wait for the program's stream, this thread waits for the program's stream.
@@ -383,7 +366,8 @@ CUresult oversubscribed::run_with_zero_copy(program_use use, const std::string& 
 }
 
 CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, const program_use& use,
-                                 function_ref<CUresult()> queue) {
+                                 function_ref<CUresult()> queue, repeatable* again) {
+  if (again != nullptr) again->uses_nothing = use.none();
   if (use.none()) return queue();
   const std::shared_lock whole(sequences_.at(where.device));
   CUresult result = CUDA_SUCCESS;
@@ -401,14 +385,17 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
       return static_cast<int>(result);
     };
     const auto enqueue = [&] {
-      hpe_.kernels().enqueue_beside(where.device, *beside.stream, work,
-                                    {.accesses = use.everything ? std::span<const hpeAccess>() : use.accesses,
-                                     .rows = use.rows,
-                                     .in_reach = use.everything || use.follows_pointers,
-                                     .only_mapped = use.follows_pointers,
-                                     .unsure = use.unsure,
-                                     .concurrent = true,
-                                     .zero_copy = use.zero_copy});
+      const core::queued_beside queued =
+          hpe_.kernels().enqueue_beside(where.device, *beside.stream, work,
+                                        {.accesses = use.everything ? std::span<const hpeAccess>() : use.accesses,
+                                         .rows = use.rows,
+                                         .in_reach = use.everything || use.follows_pointers,
+                                         .only_mapped = use.follows_pointers,
+                                         .unsure = use.unsure,
+                                         .concurrent = true,
+                                         .zero_copy = use.zero_copy});
+      if (again != nullptr && queued.settled_at != 0)
+        *again = {false, where.context, beside.ends_there, queued.end.value, queued.settled_at};
     };
     try {
       enqueue();
@@ -421,6 +408,17 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
     if (result != CUDA_SUCCESS) return result;
     throw;
   }
+}
+
+std::optional<CUresult> oversubscribed::repeat(const repeatable& earlier, CUstream stream,
+                                               function_ref<CUresult()> queue) {
+  if (earlier.uses_nothing) return queue();
+  if (earlier.on == nullptr || hpe_.kernels().epoch() != earlier.settled_at) return std::nullopt;
+  CUcontext current = earlier.context;
+  if (stream == CU_STREAM_LEGACY) cu_.cuCtxGetCurrent(&current);
+  CUresult result = CUDA_SUCCESS;
+  if (current != earlier.context || !earlier.on->join(earlier.command, [&] { result = queue(); })) return std::nullopt;
+  return result;
 }
 
 CUresult oversubscribed::run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
@@ -487,109 +485,6 @@ CUresult oversubscribed::refused(const std::exception& e) noexcept {
   const bool first = trace::refusals::add();
   log(first ? log_level::warn : log_level::info, "the program's work cannot be queued: {}", e.what());
   return result_of(e);
-}
-
-// Without --oversubscribe, all data is in device memory, so a part may have any size.
-std::size_t oversubscribed::bytes_of_part(unsigned device) const {
-  if (!wanted()) return ~std::size_t{511};
-  constexpr std::size_t best = std::size_t{32} << 20;
-  constexpr std::size_t least = std::size_t{2} << 20;
-  constexpr std::size_t unit = 512;
-  return std::clamp(hpe_.devices().at(device).info().memory_bytes / 8, least, best) / unit * unit;
-}
-
-CUresult oversubscribed::in_parts(unsigned device, std::size_t bytes, std::size_t unit,
-                                  function_ref<CUresult(std::size_t, std::size_t)> part) {
-  const std::size_t most = bytes_of_part(device) / unit * unit;
-  try {
-    for (std::size_t at = 0; at < bytes; at += most)
-      if (const CUresult result = part(at, std::min(most, bytes - at)); result != CUDA_SUCCESS) return result;
-  } catch (const std::exception& e) {
-    return refused(e);
-  }
-  return CUDA_SUCCESS;
-}
-
-std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream,
-                                             bool waits, function_ref<CUresult(std::size_t, std::size_t)> queue) {
-  const auto target = objects_.find(to);
-  const auto source = objects_.find(from);
-  if (bytes == 0 || (!target && !source)) return std::nullopt;
-  const auto leaves = [&](const auto& object, CUdeviceptr at) {
-    return object && bytes > object->base + object->bytes - at;
-  };
-  if (leaves(target, to) || leaves(source, from)) return CUDA_ERROR_INVALID_VALUE;
-  std::optional<stream_place> where;
-  if (const CUresult result = find_place(stream, where); result != CUDA_SUCCESS) return result;
-  const CUdeviceptr other = target ? from : to;
-  memory_type type = memory_type::device;
-  if (where && !where->captured && !(target && source))
-    if (const CUresult result = find_type(other, type); result != CUDA_SUCCESS) return result;
-  const bool meets_host = type != memory_type::device;
-  // If the driver's call returns only after the copy, the call first waits for the earlier work on the stream, which
-  // may take a long time. So this thread waits for that work here, before it locks any mutex.
-  if (meets_host && (waits || (source && type == memory_type::pageable)))
-    if (const CUresult before = cu_.cuStreamSynchronize(stream); before != CUDA_SUCCESS) return before;
-  if (meets_host && waits && wanted()) {
-    // If the data is valid in host memory, copies directly from or to host memory, without moving the data to the
-    // device.
-    try {
-      hpe_.copies().copy_for_program(pointer(to), pointer(from), bytes);
-      return CUDA_SUCCESS;
-    } catch (const std::exception& e) {
-      log(log_level::warn, "a copy of {} bytes failed: {}", bytes, e.what());
-      trace::refusals::add();
-      return result_of(e);
-    }
-  }
-  const CUresult queued = in_parts((target ? target : source)->device, bytes, 1, [&](std::size_t at, std::size_t part) {
-    return run(stream,
-               use_of(std::array{accessed_range{from + at, part, HPE_IN}, accessed_range{to + at, part, HPE_OUT}}),
-               [&] { return queue(at, part); });
-  });
-  return queued == CUDA_SUCCESS && waits ? cu_.cuStreamSynchronize(stream) : queued;
-}
-
-std::optional<CUresult> oversubscribed::overwrite(CUdeviceptr to, std::size_t bytes, std::size_t unit, CUstream stream,
-                                                  function_ref<CUresult(std::size_t, std::size_t)> queue) {
-  const auto target = objects_.find(to);
-  if (bytes == 0 || !target) return std::nullopt;
-  if (bytes > target->base + target->bytes - to) return CUDA_ERROR_INVALID_VALUE;
-  return in_parts(target->device, bytes, unit, [&](std::size_t at, std::size_t part) {
-    return run(stream, use_of(std::array{accessed_range{to + at, part, HPE_OUT}}), [&] { return queue(at, part); });
-  });
-}
-
-std::optional<CUresult> oversubscribed::use_box(CUdeviceptr to, CUdeviceptr from, const box_copy& whole,
-                                                CUstream stream, function_ref<CUresult(const box_part&)> queue) try {
-  const auto target = objects_.find(to), source = objects_.find(from);
-  if (whole.extent.is_empty() || (!target && !source)) return std::nullopt;
-  const auto leaves = [](const auto& object, CUdeviceptr at, const box& shape) {
-    return object && shape.span() > object->base + object->bytes - at;
-  };
-  if (leaves(target, to, whole.written()) || leaves(source, from, whole.read())) return CUDA_ERROR_INVALID_VALUE;
-  std::vector<box_strides> sides;  // only the sides in hpe memory limit the size of a part
-  if (target) sides.push_back(whole.to);
-  if (source) sides.push_back(whole.from);
-  const auto range_of = [](CUdeviceptr at, const box_strides& strides, const box_part& part, hpeAccessMode mode) {
-    const box shape{part.extent, strides};
-    // The bytes in the gaps between rows must not change, so the access to a range with gaps is HPE_INOUT and not
-    // HPE_OUT.
-    const bool has_gaps = shape.span() != shape.bytes();
-    return accessed_range{at + strides.offset_of(part.x, part.y, part.z), shape.span(),
-                          mode == HPE_OUT && has_gaps ? HPE_INOUT : mode};
-  };
-  box_parts parts(whole.extent, sides, bytes_of_part((target ? target : source)->device));
-  while (const auto part = parts.next()) {
-    const CUresult result = run(stream,
-                                use_of(std::array{source ? range_of(from, whole.from, *part, HPE_IN) : accessed_range(),
-                                                  target ? range_of(to, whole.to, *part, HPE_OUT) : accessed_range()}),
-                                [&] { return queue(*part); });
-    if (result != CUDA_SUCCESS) return result;
-  }
-  return CUDA_SUCCESS;
-} catch (const std::exception& e) {
-  return refused(e);
 }
 
 }  // namespace hpe::cuda_hooks

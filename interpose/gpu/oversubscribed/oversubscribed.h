@@ -15,6 +15,7 @@
 #include "interpose/gpu/oversubscribed/beside_streams.h"
 #include "interpose/gpu/oversubscribed/driver_allocations.h"
 #include "interpose/gpu/oversubscribed/freed_memory.h"
+#include "interpose/gpu/oversubscribed/object_copies.h"
 #include "interpose/gpu/oversubscribed/program_objects.h"
 #include "interpose/gpu/oversubscribed/unfinished_parts.h"
 #include "runtime/base/box.h"
@@ -97,6 +98,12 @@ class oversubscribed {
     beside_.ends(context);
     by_driver_.end(context, [](CUdeviceptr) {});
   }
+  /// See memory_kind::change_captures. hpe leaves no command open (cuda_stream) during captures, because it could not
+  /// record the command's event on a stream that is being captured.
+  static void change_captures(int by) noexcept {
+    captures.fetch_add(by);
+    if (oversubscribed* const it = active(); it != nullptr && by > 0) it->beside_.end_open();
+  }
 
   [[nodiscard]] program_objects& objects() noexcept { return objects_; }
   /// Returns the planner, which decides where arrays are placed and how launches are divided among the GPUs; null in
@@ -150,9 +157,22 @@ class oversubscribed {
   /// cannot hold all the used memory at once.
   CUresult run(CUstream stream, const program_use& use, function_ref<CUresult()> queue);
 
+  /// Describes work that try_run() has queued, for repeat().
+  struct repeatable {
+    bool uses_nothing = false;  // the work uses no hpe memory
+    CUcontext context = nullptr;
+    device::cuda::cuda_stream* on = nullptr;  // the hpe stream; null if the work must not be repeated
+    std::uint64_t command = 0;                // the work is part of this command of the hpe stream
+    std::uint64_t settled_at = 0;             // see core::queued_beside
+  };
   /// Like run(), for a caller that has already called find_place(). Throws hpe::error if device memory cannot hold all
-  /// the used memory at once.
-  CUresult try_run(const stream_place& where, CUstream stream, const program_use& use, function_ref<CUresult()> queue);
+  /// the used memory at once. If `again` is not null, describes the work there.
+  CUresult try_run(const stream_place& where, CUstream stream, const program_use& use, function_ref<CUresult()> queue,
+                   repeatable* again = nullptr);
+  /// Calls queue(), which queues work equal to earlier work on the same stream, and returns the result of queue(). Does
+  /// not use the work's memory: hpe has not moved or copied this memory since it queued the earlier work, and will wait
+  /// for the new work before it does. Returns nullopt, and does nothing, if it is not certain that this is so.
+  std::optional<CUresult> repeat(const repeatable& earlier, CUstream stream, function_ref<CUresult()> queue);
 
   /// Queues work whose data does not fit into device memory at once: the work accesses the rest of its data in host
   /// memory (work::residency). try_to_run() calls try_run() or run_parts() with the use that it gets. `refusal`: why
@@ -174,7 +194,7 @@ class oversubscribed {
   /// with hpe memory on this device wait.
   class sequence {
    public:
-    sequence(oversubscribed& of, unsigned device) : of_(of), lock_(of.sequences_.at(device)) {}
+    sequence(oversubscribed& of, unsigned device) : of_(of), lock_(of.sequences_.at(device)) { of.beside_.end_open(); }
     /// Like oversubscribed::run_parts. If `others` is empty, the program need not be spread.
     CUresult run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
                        const program_use& use, function_ref<CUresult(unsigned, CUstream)> queue) {
@@ -206,24 +226,15 @@ class oversubscribed {
 
   /// Runs call(), in which the driver only inspects the memory and queues no work. Returns the same results as run().
   CUresult look(const program_use& use, function_ref<CUresult()> call);
-
-  /// Copies contiguous bytes; queue(offset, bytes) queues a part of the copy. Returns nullopt if `bytes` is 0 or
-  /// neither address is in hpe memory, and CUDA_ERROR_INVALID_VALUE if the bytes extend beyond an hpe allocation. If
-  /// `waits` is true, returns only when the bytes have been copied.
-  std::optional<CUresult> copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool waits,
-                               function_ref<CUresult(std::size_t, std::size_t)> queue);
-  /// Runs work that overwrites a range of any size; queue(offset, bytes) queues the work for a part of the range.
-  /// Returns nullopt if the range is not in hpe memory. The size of each part is a multiple of `unit`, in bytes.
-  std::optional<CUresult> overwrite(CUdeviceptr to, std::size_t bytes, std::size_t unit, CUstream stream,
-                                    function_ref<CUresult(std::size_t, std::size_t)> queue);
-  /// Copies or fills a box of any size; queue(part) queues the copy or fill of a part of the box. The address of an
-  /// array of the driver is 0. Returns nullopt if neither address is in hpe memory.
-  std::optional<CUresult> use_box(CUdeviceptr to, CUdeviceptr from, const box_copy& whole, CUstream stream,
-                                  function_ref<CUresult(const box_part&)> queue);
+  /// The program's copies and fills of hpe memory.
+  [[nodiscard]] object_copies& copies() noexcept { return copies_; }
 
  private:
   oversubscribed(const device::cuda::driver& cu, core::runtime& hpe, const std::vector<CUdevice>& gpus);
   static oversubscribed* instance(const device::cuda::driver& cu, const std::vector<CUdevice>& gpus);
+  static void* pointer(CUdeviceptr address) {
+    return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are integers
+  }
   /// Whether the allocations of a device are distributed over several GPUs.
   [[nodiscard]] bool is_spread(unsigned device) const noexcept {
     return planner_ != nullptr && device == gpus_.front();
@@ -240,21 +251,12 @@ class oversubscribed {
   [[nodiscard]] beside_streams::stand_in beside_of(const stream_place& where, CUstream stream);
   CUresult between_streams(const beside_streams::stand_in& beside, CUstream hpe_stream, bool waits, CUstream stream,
                            CUcontext context, function_ref<CUresult()> queue);
-  /// Returns the largest size, in bytes, of the parts into which hpe divides copies and fills, a multiple of 512. With
-  /// --oversubscribe, the size is small compared to the device's memory; otherwise, it has no limit.
-  [[nodiscard]] std::size_t bytes_of_part(unsigned device) const;
-  /// Divides a range into parts of at most bytes_of_part() bytes and calls part(offset, bytes) for each of them, until
-  /// a call fails. Returns the result of the last call; if it throws, the result of refused().
-  CUresult in_parts(unsigned device, std::size_t bytes, std::size_t unit,
-                    function_ref<CUresult(std::size_t, std::size_t)> part);
   CUresult run(const stream_place& where, CUstream stream, const program_use& use, function_ref<CUresult()> queue);
   CUresult queue_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
                        const program_use& use, function_ref<CUresult(unsigned, CUstream)> queue);
-  enum class memory_type : std::uint8_t { device, pinned, pageable };
-  /// Finds the type of the memory at an address outside hpe memory.
-  CUresult find_type(CUdeviceptr address, memory_type& found) const;
 
   static constinit std::atomic<oversubscribed*> the_one;
+  inline static constinit std::atomic<int> captures{0};
 
   const device::cuda::driver& cu_;
   core::runtime& hpe_;
@@ -268,6 +270,7 @@ class oversubscribed {
   freed_memory freed_;
   driver_allocations by_driver_;
   beside_streams beside_;
+  object_copies copies_;
   // One lock for each device. A thread locks it before all other locks: exclusively in a sequence, shared for all other
   // work.
   std::deque<writer_first_mutex> sequences_;

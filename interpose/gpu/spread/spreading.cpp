@@ -12,7 +12,7 @@
 #include <mutex>
 
 #include "interpose/gpu/oversubscribed/driver_result.h"
-#include "interpose/gpu/spread/short_launches.h"
+#include "interpose/gpu/spread/known_launches.h"
 #include "interpose/gpu/work/driver_writes.h"
 #include "interpose/gpu/work/launch_parameters.h"
 #include "runtime/base/log.h"
@@ -134,6 +134,7 @@ void spreading::before_exit_handlers() noexcept {
 
 void spreading::forget_handles() {
   launches_.forget_handles([&](const spread::kernel_model& gone) { memory_.planner()->forget(gone); });
+  outdate_launches();
 }
 
 // The analysis of a kernel finds the arrays that the kernel uses, unless the kernel reads pointers from memory. Without
@@ -203,8 +204,9 @@ std::shared_ptr<const part_kernel> spreading::kernel_of(const program_launch& wh
                                                      : launches_.kernels().of(what.function);
 }
 
-spreading::decided spreading::decide(const program_launch& what) {
+spreading::decided spreading::decide(const program_launch& what, const known_launches::finding* known) {
   decided how;
+  how.changes = memory_.planner()->changes();
   how.kernel = kernel_of(what);
   const part_kernel& kernel = *how.kernel;
   std::string_view reason = kernel.obstacle;
@@ -216,6 +218,7 @@ spreading::decided spreading::decide(const program_launch& what) {
   if (kernel.code == nullptr) {
     note_machine_code();
     stays(what, how, reason);
+    how.may_repeat = !kernel.is_awaited;
     return how;
   }
   const spread::kernel_model& model = *kernel.code->model;
@@ -230,17 +233,14 @@ spreading::decided spreading::decide(const program_launch& what) {
   if (!reason.empty() && !counts_stays(memory_) && !oversubscribed::wanted()) {
     (void)find_arrays(how, nullptr);
     stays(what, how, reason);
+    how.may_repeat = true;
     return how;
   }
   shape.parameters = how.parameters.data();
   shape.parameter_bytes = how.parameters.size();
-  short_launches* const known = short_launches::of_thread();
-  const std::uint64_t changes = memory_.planner()->changes();
-  const bool may_be_known = known != nullptr && reason.empty() && !clock_.explains() && !counts_stays(memory_) &&
-                            options_.spread_cut != cut_method::even &&
-                            how.parameters.size() == model.analysis().kernel->formals_size;
-  if (may_be_known && known->contains(model, shape, changes)) {
+  if (reason.empty() && needs_no_decision(known, how.changes)) {
     (void)find_arrays(how, nullptr);
+    how.may_repeat = true;
     return how;
   }
   how.unreachable = find_arrays(how, &others);
@@ -268,7 +268,7 @@ spreading::decided spreading::decide(const program_launch& what) {
   const bool loads_ahead = may_spread && options_.calibration == calibration_use::on;
   const std::optional<spread::start_cost> start = loads_ahead ? launches_.start_of(kernel) : std::nullopt;
   how.plan = memory_.planner()->decide(model, shape, foreign, start ? &*start : nullptr);
-  if (may_be_known && how.plan.is_short) known->add_latest(changes);
+  how.may_repeat = may_spread && how.plan.is_short;
   if (how.plan.wants_start) launches_.start(how.kernel);
   if (!may_spread && clock_.explains()) how.plan.reason = reason;
   if (!may_spread || devices_of(how.plan) < 2) how.plan.parts.clear();
@@ -294,7 +294,7 @@ void spreading::load(const program_launch& what, decided& how) {
 }
 
 CUresult spreading::launch_decided(const program_launch& what, const oversubscribed::stream_place& where, decided& how,
-                                   function_ref<CUresult()> alone) {
+                                   function_ref<CUresult()> alone, oversubscribed::repeatable* again) {
   CUresult result = CUDA_SUCCESS;
   if (!how.plan.parts.empty()) {
     try {
@@ -309,7 +309,7 @@ CUresult spreading::launch_decided(const program_launch& what, const oversubscri
     }
   }
   try {
-    return memory_.try_run(where, what.stream, how.use, alone);
+    return memory_.try_run(where, what.stream, how.use, alone, again);
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
     if (how.may_use_pool && how.unreachable.empty()) how.unreachable = others_.share_pool();
@@ -317,8 +317,45 @@ CUresult spreading::launch_decided(const program_launch& what, const oversubscri
   }
 }
 
+// A launch is reported to the planner if that can have an effect (counts_stays).
+std::optional<CUresult> spreading::repeat(const program_launch& what, const known_launches::finding& known,
+                                          function_ref<CUresult()> alone) {
+  pace_.wait(what.stream);
+  clock_.look();
+  return needs_no_decision(&known, memory_.planner()->changes()) ? repeat_submission(what, known, alone) : std::nullopt;
+}
+
+bool spreading::needs_no_decision(const known_launches::finding* known, std::uint64_t changes) const {
+  return known != nullptr && known->stays && known->changes == changes && !counts_stays(memory_);
+}
+
+std::optional<CUresult> spreading::repeat_submission(const program_launch& what, const known_launches::finding& known,
+                                                     function_ref<CUresult()> alone) {
+  const std::optional<CUresult> result = memory_.repeat(known.submission, what.stream, alone);
+  if (result && known.writes_anything) driver_writes::count();
+  return result;
+}
+
+// The launch is already queued, so lack of host memory must not make the program's call fail.
+void spreading::note_known(known_launches& launches, const program_launch& what, const decided& how,
+                           const oversubscribed::repeatable& submission) noexcept {
+  // hpe looks for the arrays of an unknown kernel in all its parameters, unless the kernel uses everything.
+  if (how.writes_anything && !how.use.everything) return;
+  try {
+    const part_kernel& kernel = *how.kernel;
+    launches.add(what, kernel.code != nullptr ? kernel.code->model.get() : nullptr,
+                 {how.changes, how.may_repeat, how.writes_anything, submission});
+  } catch (const std::bad_alloc&) {
+  }
+}
+
 CUresult spreading::launch(const program_launch& what, function_ref<CUresult()> alone) noexcept {
   try {
+    known_launches* const launches = may_know_ ? known_launches::of_thread() : nullptr;
+    const std::uint64_t version = version_of_launches_.load(std::memory_order_acquire);
+    known_launches::finding* const known = launches != nullptr ? launches->find(what, version) : nullptr;
+    if (known != nullptr && known->stays)
+      if (const auto result = repeat(what, *known, alone)) return *result;
     std::optional<oversubscribed::stream_place> where;
     if (const CUresult result = memory_.find_place(what.stream, where); result != CUDA_SUCCESS) return result;
     if (!where) return alone();
@@ -327,21 +364,31 @@ CUresult spreading::launch(const program_launch& what, function_ref<CUresult()> 
     if (is_own) {
       pace_.wait(what.stream);
       clock_.look();
-      how = decide(what);
+      how = decide(what, known);
     } else {
       how.kernel = kernel_of(what);
     }
+    const bool is_timed = is_own && (clock_.explains() || how.plan.measured.record != nullptr);
+    const bool is_early = is_own && (how.plan.is_early || how.kernel->is_awaited);
+    const bool is_plain = launches != nullptr && is_own && how.plan.parts.empty() && !is_timed && !is_early;
+    if (is_plain && known != nullptr) {
+      if (const auto result = repeat_submission(what, *known, alone)) {
+        known->changes = how.changes;
+        known->stays = how.may_repeat;
+        return *result;
+      }
+    }
     describe_uses(what, how);
     load(what, how);
-    const bool is_timed = is_own && (clock_.explains() || how.plan.measured.record != nullptr);
     // Copies the strings before the launch, because the call must not fail for lack of host memory after the launch has
     // been queued.
     launch_clock::timed_launch told;
     if (is_timed || !is_own) told.kernel = how.kernel->name;
     if (!is_own) told.reason = "its launch is captured, or runs in another context";
-    const bool is_early = is_own && (how.plan.is_early || how.kernel->is_awaited);
     CUevent const begun = is_timed ? clock_.begins(what.stream) : nullptr;
-    const CUresult result = launch_decided(what, *where, how, alone);
+    oversubscribed::repeatable submission;
+    const CUresult result = launch_decided(what, *where, how, alone, is_plain ? &submission : nullptr);
+    if (is_plain && result == CUDA_SUCCESS) note_known(*launches, what, how, submission);
     if (is_early) pace_.queued(what.stream);
     if (how.writes_anything && !where->captured) driver_writes::count();
     if (is_timed) {

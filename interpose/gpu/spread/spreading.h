@@ -9,6 +9,7 @@
 
 #include "interpose/gpu/oversubscribed/oversubscribed.h"
 #include "interpose/gpu/spread/driver_memory.h"
+#include "interpose/gpu/spread/known_launches.h"
 #include "interpose/gpu/spread/launch_clock.h"
 #include "interpose/gpu/spread/launch_pace.h"
 #include "interpose/gpu/spread/part_launches.h"
@@ -58,6 +59,8 @@ class spreading {
   void ends_context() { others_.forget_all(); }
   /// To be called when the program has unloaded a module or library.
   void forget_handles();
+  /// To be called when launches may use more memory than hpe found out earlier.
+  void outdate_launches() noexcept { version_of_launches_.fetch_add(1); }
   /// Returns `result` if it is an error; otherwise the error of a part on another GPU, or success.
   [[nodiscard]] CUresult or_failure(CUresult result) {
     return result == CUDA_SUCCESS ? memory_.failure_of_parts() : result;
@@ -77,8 +80,23 @@ class spreading {
     bool may_use_pool = false;          // whether the launch may use memory of the driver's default pool
     std::string unreachable;            // why other GPUs cannot use the launch's memory; empty if they can
     bool writes_anything = false;       // whether the launch may write any memory, even the driver's
+    std::uint64_t changes = 0;          // launch_planner::changes(), before the decision
+    bool may_repeat = false;  // whether hpe would decide in the same way about an equal launch, without an effect
   };
-  [[nodiscard]] decided decide(const program_launch& what);
+  /// known: what hpe found out about an equal launch; may be null.
+  [[nodiscard]] decided decide(const program_launch& what, const known_launches::finding* known);
+  /// Whether hpe has already decided that a launch stays on one GPU; changes: launch_planner::changes(). known: may be
+  /// null.
+  [[nodiscard]] bool needs_no_decision(const known_launches::finding* known, std::uint64_t changes) const;
+  /// Queues a known launch by alone(). Returns nullopt, without effect, if hpe must examine the launch.
+  [[nodiscard]] std::optional<CUresult> repeat(const program_launch& what, const known_launches::finding& known,
+                                               function_ref<CUresult()> alone);
+  /// Likewise, for a launch of which hpe has decided that it stays on one GPU.
+  [[nodiscard]] std::optional<CUresult> repeat_submission(const program_launch& what,
+                                                          const known_launches::finding& known,
+                                                          function_ref<CUresult()> alone);
+  static void note_known(known_launches& launches, const program_launch& what, const decided& how,
+                         const oversubscribed::repeatable& submission) noexcept;
   /// Returns the kernel of a launch. If measurements must not depend on the speed of other threads (HPE_CALIBRATION),
   /// analyses it first.
   [[nodiscard]] std::shared_ptr<const part_kernel> kernel_of(const program_launch& what);
@@ -106,7 +124,8 @@ class spreading {
   /// driver refuses, the launch stays on one GPU.
   void load(const program_launch& what, decided& how);
   [[nodiscard]] CUresult launch_decided(const program_launch& what, const oversubscribed::stream_place& where,
-                                        decided& how, function_ref<CUresult()> alone);
+                                        decided& how, function_ref<CUresult()> alone,
+                                        oversubscribed::repeatable* again);
 
   inline static constinit std::atomic<spreading*> the_one{nullptr};
 
@@ -118,6 +137,9 @@ class spreading {
   part_launches launches_;
   launch_clock clock_;
   launch_pace pace_;
+  // With --oversubscribe, the arrays of a launch may leave device memory; --explain counts all launches.
+  const bool may_know_ = !oversubscribed::wanted() && !clock_.explains() && options_.spread_cut != cut_method::even;
+  std::atomic<std::uint64_t> version_of_launches_{1};  // see known_launches::find
   std::atomic<bool> looked_for_texts_{false};
 };
 

@@ -1,6 +1,7 @@
 #include "interpose/gpu/work/program_contexts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "interpose/gpu/work/device_range.h"
 
@@ -52,23 +53,26 @@ void program_contexts::remove_green(CUgreenCtx green) {
   remove(context);
 }
 
-void program_contexts::begins_capture(CUstream stream) {
+int program_contexts::begins_capture(CUstream stream) {
   CUcontext context = nullptr;
-  if (cu_.cuStreamGetCtx(stream, &context) != CUDA_SUCCESS) return;
+  if (cu_.cuStreamGetCtx(stream, &context) != CUDA_SUCCESS) return 0;
   const lock_guard lock(mutex_);
   captured_.emplace_back(stream, context);
+  return 1;
 }
 
 // The per-thread default streams of several threads have the same handle, so only one entry is removed.
-void program_contexts::ends_capture(CUstream stream) {
+int program_contexts::ends_capture(CUstream stream) {
   const lock_guard lock(mutex_);
   const auto found = std::find_if(captured_.begin(), captured_.end(), [&](const auto& c) { return c.first == stream; });
-  if (found != captured_.end()) captured_.erase(found);
+  if (found == captured_.end()) return 0;
+  captured_.erase(found);
+  return 1;
 }
 
-void program_contexts::forget_captures() {
+int program_contexts::forget_captures() {
   const lock_guard lock(mutex_);
-  captured_.clear();
+  return static_cast<int>(std::exchange(captured_, {}).size());
 }
 
 bool program_contexts::captures(CUcontext context) const {

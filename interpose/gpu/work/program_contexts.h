@@ -56,12 +56,12 @@ class program_contexts {
   }
 
   /// To be called before the program begins or ends the capture of a stream. The capture is recorded for the stream's
-  /// context.
-  void begins_capture(CUstream stream);
-  void ends_capture(CUstream stream);
+  /// context. Return the number of captures that were added to the record, or removed.
+  int begins_capture(CUstream stream);
+  int ends_capture(CUstream stream);
   /// To be called before a context is destroyed. Discards the records of all captures, because the captures in that
-  /// context end, and a later context may have the same handle.
-  void forget_captures();
+  /// context end, and a later context may have the same handle. Returns their number.
+  int forget_captures();
 
   /// Whether any stream of a context is in a capture.
   [[nodiscard]] bool captures(CUcontext context) const;

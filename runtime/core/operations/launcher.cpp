@@ -238,7 +238,8 @@ bool launcher::waits(const device::stream& stream, const point_set& after) const
 }
 
 template <class Command>
-timepoint launcher::queue(unsigned device, const work_usage& usage, const Command& command, device::stream* on) {
+timepoint launcher::queue(unsigned device, const work_usage& usage, const Command& command, device::stream* on,
+                          std::uint64_t* settled_at) {
   require_there(device);
   // Regions that the device does not reach move to it in the same critical section, so that no other launch moves them
   // away before the work is queued.
@@ -258,14 +259,16 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
   coherence::work_anywhere& all = regions_.anywhere();
   const bool is_anywhere = usage.in_reach && usage.concurrent;
   std::atomic<std::uint64_t>& settled = settled_[device][usage.only_mapped ? 1 : 0];
-  const std::uint64_t settled_at = settled.load();
-  const bool is_settled = is_anywhere && all.epoch() == settled_at;
+  const std::uint64_t settled_before = settled.load();
+  const bool is_settled = is_anywhere && all.epoch() == settled_before;
   if (is_settled) try {
       with_.devices.at(device).await_room();
       submission work(with_, accesses_of(device, usage, true), {}, memory);
-      if (const auto end = work.submit_anywhere(all, homes_in_reach(device), settled_at,
-                                                [&](point_set& after) { return queue_after(work, after); }))
+      if (const auto end = work.submit_anywhere(all, homes_in_reach(device), settled_before,
+                                                [&](point_set& after) { return queue_after(work, after); })) {
+        if (settled_at != nullptr) *settled_at = settled_before;
         return *end;
+      }
     } catch (...) {
       // A part of the work may have run, and may have written any of these bytes.
       for (const device_access& each : accesses_of(device, usage)) {
@@ -294,6 +297,8 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
     });
     const std::uint64_t epoch = all.epoch();
     if (all.new_homes() == new_homes && work.leaves_all_settled(!usage.only_mapped)) settled = epoch;
+  } else if (settled_at != nullptr && work.leaves_all_settled(true)) {
+    *settled_at = all.epoch();
   }
   return end;
 }
@@ -417,15 +422,17 @@ timepoint launcher::enqueue(unsigned device, const std::function<int(void*)>& fu
   });
 }
 
-void launcher::enqueue_beside(unsigned device, device::stream& beside, const std::function<int(void*, bool)>& function,
-                              const work_usage& usage) {
-  queue(
+queued_beside launcher::enqueue_beside(unsigned device, device::stream& beside,
+                                       const std::function<int(void*, bool)>& function, const work_usage& usage) {
+  queued_beside result;
+  result.end = queue(
       device, usage,
       [&](submission& work, device::stream& stream, const point_set& after) {
         const bool must_wait = waits(stream, after);
         return enqueue_in(work, stream, [&](void* handle) { return function(handle, must_wait); });
       },
-      &beside);
+      &beside, &result.settled_at);
+  return result;
 }
 
 void launcher::enqueue_parts_beside(std::span<const beside_part> parts,

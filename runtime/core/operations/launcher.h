@@ -91,6 +91,15 @@ struct beside_part {
   device::stream* beside;
 };
 
+/// Describes work that enqueue_beside() has queued.
+struct queued_beside {
+  timepoint end;
+  /// The value of launcher::epoch() if all memory of the work is settled (coherence::region::is_settled); otherwise 0.
+  /// As long as epoch() returns this value, and nobody has waited for `end` or asked whether it is reached, equal work
+  /// needs no submission if `end` is reached only after this work too.
+  std::uint64_t settled_at = 0;
+};
+
 /// Whether the calling thread runs a function of the program that queues work for launcher::record() or enqueue().
 [[nodiscard]] bool queues_for_hpe() noexcept;
 
@@ -131,14 +140,17 @@ class launcher {
   /// for nothing else, represents the program's stream in hpe's order of work. function(stream, waits) is called with
   /// the handle of `beside`. The function must make later work on `beside` wait for the program's work; if `waits` is
   /// true, the program's work must wait for the earlier work on `beside`.
-  void enqueue_beside(unsigned device, device::stream& beside, const std::function<int(void*, bool)>& function,
-                      const work_usage& usage);
+  queued_beside enqueue_beside(unsigned device, device::stream& beside, const std::function<int(void*, bool)>& function,
+                               const work_usage& usage);
 
   /// Like enqueue_beside, for work that runs in parts on several devices, which do not wait for each other: calls
   /// function(n, stream, waits) for each part, in order. `parts` must not be empty. If the function fails for a part
   /// other than the first, the work counts as queued.
   void enqueue_parts_beside(std::span<const beside_part> parts,
                             const std::function<int(std::size_t, void*, bool)>& function, const work_usage& usage);
+
+  /// A number that changes when memory may no longer be settled.
+  [[nodiscard]] std::uint64_t epoch() const noexcept { return regions_.anywhere().epoch(); }
 
   /// Adds to `points` the point of the last work on each compute stream of a device.
   void add_last_points(unsigned device, coherence::point_set& points) const;
@@ -155,9 +167,10 @@ class launcher {
 
   /// Releases the accesses and calls command(submission, stream, after), which queues the work on a stream so that it
   /// waits for `after`, and returns the work's timepoint. on: the stream to use; nullptr: a compute stream of the
-  /// device.
+  /// device. If `settled_at` is not null, sets it (see queued_beside).
   template <class Command>
-  timepoint queue(unsigned device, const work_usage& usage, const Command& command, device::stream* on = nullptr);
+  timepoint queue(unsigned device, const work_usage& usage, const Command& command, device::stream* on = nullptr,
+                  std::uint64_t* settled_at = nullptr);
   /// Releases the accesses of work on several devices and calls command(submission, after, points), which queues the
   /// parts. name: the name of the work in error messages.
   template <class Part, class Command>

@@ -1,8 +1,9 @@
 // Lock order: queue_ of one stream, then pending_mutex_ of the same or another stream. A thread never holds two pending
 // mutexes.
 //
-// Invariant: values in pending_ ascend. Only the last command may lack an event: this is the command that the thread
-// that holds queue_ is queuing.
+// Invariant: values in pending_ ascend. Only the last command may lack an event: this is the open command, or the
+// command that the thread that holds queue_ is queuing. A thread that ends an open command locks queue_ of its stream,
+// so no thread asks for a timepoint that may belong to an open command while it holds a queue_.
 #include "runtime/device/cuda/cuda_stream.h"
 
 #include <algorithm>
@@ -87,7 +88,9 @@ cuda_stream::~cuda_stream() {
   if (stream_ == nullptr) return;
   const entered here(cu_, device_.context());
   cu_.cuStreamSynchronize(stream_);
-  for (const command& c : pending_) cu_.cuEventDestroy(c.done);
+  if (open_done_ != nullptr) cu_.cuEventDestroy(open_done_);
+  for (const command& c : pending_)
+    if (c.done != nullptr) cu_.cuEventDestroy(c.done);
   for (const CUevent e : unused_) cu_.cuEventDestroy(e);
   cu_.cuStreamDestroy(stream_);
 }
@@ -128,28 +131,73 @@ void cuda_stream::drain() noexcept {
   if (const CUresult result = cu_.cuStreamSynchronize(stream_); result != CUDA_SUCCESS) device_.lose(result);
 }
 
-timepoint cuda_stream::queued(CUevent done, const std::optional<error>& failure) {
-  const CUstream end = std::exchange(end_, nullptr);
-  const bool followed = !failure && cu_.cuEventRecord(done, end != nullptr ? end : stream_) == CUDA_SUCCESS;
-  if (!followed && end != nullptr) cu_.cuStreamSynchronize(end);
+bool cuda_stream::record(CUevent done, CUstream end) noexcept {
+  const bool followed = cu_.cuEventRecord(done, end) == CUDA_SUCCESS;
+  if (!followed && end != stream_) cu_.cuStreamSynchronize(end);
   if (!followed) drain();
+  return followed;
+}
+
+timepoint cuda_stream::queued(CUevent done, const std::optional<error>& failure) {
+  CUstream const end = std::exchange(end_, nullptr);
+  const bool stays_open = !failure && end != nullptr && stays_open_ && set_.observer() == nullptr;
+  bool followed = false;
+  if (failure) {
+    if (end != nullptr) cu_.cuStreamSynchronize(end);
+    drain();
+  } else if (!stays_open) {
+    followed = record(done, end != nullptr ? end : stream_);
+  }
   const std::lock_guard lock(pending_mutex_);
-  command& last = pending_.back();
-  const std::uint64_t value = last.value;
+  const std::uint64_t value = pending_.back().value;
   if (failure) {
     if (failures_.size() == kept_failures) failures_.erase(failures_.begin());
     failures_.emplace_back(value, *failure);
   }
-  if (followed) {
-    last.done = done;
+  if (stays_open) {
+    open_end_ = end;
+    open_done_ = done;
+    open_.store(value);
   } else {
-    // All commands up to this one have finished.
-    for (const command& c : pending_) unused_.push_back(c.done == nullptr ? done : c.done);
-    pending_.clear();
-    completed_.store(std::max(completed_.load(), value));
+    settle(done, followed);
   }
   submitted_.store(value);
   return {number_, value};
+}
+
+// If the event is not recorded, all commands up to the last one have finished.
+void cuda_stream::settle(CUevent done, bool followed) noexcept {
+  if (followed) {
+    pending_.back().done = done;
+    return;
+  }
+  const std::uint64_t value = pending_.back().value;
+  for (const command& c : pending_) unused_.push_back(c.done == nullptr ? done : c.done);
+  pending_.clear();
+  completed_.store(std::max(completed_.load(), value));
+}
+
+void cuda_stream::close() noexcept {
+  if (open_.load(std::memory_order_relaxed) == 0) return;
+  const entered here(cu_, device_.context());
+  CUevent const done = std::exchange(open_done_, nullptr);
+  const bool followed = record(done, open_end_);
+  const std::lock_guard lock(pending_mutex_);
+  settle(done, followed);
+  open_.store(0);
+}
+
+void cuda_stream::end_open(std::uint64_t value) noexcept {
+  if (const std::uint64_t open = open_.load(); open == 0 || open > value) return;
+  const std::lock_guard lock(queue_);
+  close();
+}
+
+bool cuda_stream::join(std::uint64_t value, function_ref<void()> queue) {
+  const std::lock_guard lock(queue_);
+  if (open_.load(std::memory_order_relaxed) != value) return false;
+  queue();
+  return true;
 }
 
 template <class Queue>
@@ -161,19 +209,27 @@ timepoint cuda_stream::submit(const observed_command& what, const Queue& queue) 
   const entered here(cu_, device_.context());
   const std::lock_guard lock(queue_);
   make();
-  const CUevent done = announce(what.what == observed_command::kind::launch ? what.function + 1 : 0);
+  if (what.what != observed_command::kind::enqueue) close();
+  const std::uint64_t joined = open_.load(std::memory_order_relaxed);
+  CUevent const done =
+      joined != 0 ? nullptr : announce(what.what == observed_command::kind::launch ? what.function + 1 : 0);
   std::size_t commands = 0;
   std::optional<error> failure;
   end_ = nullptr;
+  stays_open_ = false;
   try {
     queue(commands);
   } catch (const std::exception& e) {
     if (commands == 0) {
-      withdraw(done);
+      if (done != nullptr) withdraw(done);
       throw;
     }
     const auto* const known = dynamic_cast<const error*>(&e);
     failure = known != nullptr ? *known : no_memory();
+  }
+  if (joined != 0) {
+    if (!stays_open_) close();
+    return {number_, joined};
   }
   const timepoint point = queued(done, failure);
   if (told != nullptr) told->queued(what, point, asked);
@@ -395,6 +451,7 @@ void cuda_stream::wait(timepoint point) {
   // A query whether the point is reached takes ten times as long as queuing the wait, so this function does not query
   // the driver.
   if (other == nullptr || other->known_reached(point.value)) return;
+  other->end_open(point.value);
   device_.require_alive();
   const entered here(cu_, device_.context());
   const std::lock_guard lock(queue_);
@@ -433,6 +490,7 @@ std::optional<error> cuda_stream::failure_of(std::uint64_t value) const {
 
 bool cuda_stream::reached(std::uint64_t value) noexcept {
   if (completed_.load() >= value) return true;
+  end_open(value);
   CUresult result = CUDA_SUCCESS;
   {
     const std::lock_guard lock(pending_mutex_);

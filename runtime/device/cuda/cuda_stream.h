@@ -7,6 +7,10 @@
 /// driver accepts the first command but refuses a later command, hpe's command counts as queued and as failed. The
 /// event is created before the driver gets the command. If the driver has accepted only some commands, or cannot record
 /// the event after the command, the calling thread waits until the stream has finished all its commands.
+///
+/// A command that ends on another stream (ends_on) may be *open*: its event is not recorded yet. Later work on the
+/// other stream becomes part of the open command, without an event of its own. The command ends, and its event is
+/// recorded, when somebody asks whether it is reached, or waits for it, or another command is queued.
 
 #include <atomic>
 #include <chrono>
@@ -17,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/function_ref.h"
 #include "runtime/device/cuda/cuda_pinned_memory.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/observer.h"
@@ -56,7 +61,7 @@ class cuda_stream final : public stream {
   }
   /// Returns whether the command with this number is known to have finished. If not yet known, queries events, at most
   /// once in a microsecond while the command is unfinished, so the result may be false for about this time after the
-  /// end.
+  /// end. Ends the command if it is open.
   [[nodiscard]] bool reached(std::uint64_t value) noexcept;
   /// Like reached(), but never queries an event. False may mean that the command has finished, but that no query has
   /// found this out.
@@ -77,9 +82,19 @@ class cuda_stream final : public stream {
   [[nodiscard]] std::string lost_kernel() const;
   /// A function that is passed to enqueue() calls this if it has queued its work on another stream, `other`, of the
   /// device's context. The command then ends when `other` has finished this work. Before, the function must have made
-  /// `other` wait for all unfinished commands of this stream.
-  void ends_on(CUstream other) noexcept { end_ = other; }
-  /// Makes `follower` wait for a command of this stream.
+  /// `other` wait for all unfinished commands of this stream. stays_open: whether the command may stay open; then all
+  /// commands of this stream must end on `other`, until end_open() has returned.
+  void ends_on(CUstream other, bool stays_open) noexcept {
+    end_ = other;
+    stays_open_ = stays_open;
+  }
+  /// If the command with this number is open, calls queue(), which may queue work on the stream on which the command
+  /// ends, so that the work becomes part of the command. Otherwise returns false.
+  bool join(std::uint64_t value, function_ref<void()> queue);
+  /// Ends the open command, if there is one with at most this number. Waits while a thread queues a command or calls
+  /// join(). The caller must do neither.
+  void end_open(std::uint64_t value = all) noexcept;
+  /// Makes `follower` wait for a command of this stream, which must not be open.
   void hold(CUstream follower, std::uint64_t value);
 
  private:
@@ -90,7 +105,7 @@ class cuda_stream final : public stream {
 
   struct command {
     std::uint64_t value;
-    CUevent done;          // null while the command is being queued
+    CUevent done;          // null while the command is being queued or open
     std::uint32_t kernel;  // kernel_id::function + 1; 0: no kernel
   };
   [[nodiscard]] static bool is_before(const command& c, std::uint64_t value) noexcept { return c.value < value; }
@@ -130,6 +145,13 @@ class cuda_stream final : public stream {
   void withdraw(CUevent done) noexcept;
   /// Records the event after a command that was queued in full or in part, and returns the command's timepoint.
   timepoint queued(CUevent done, const std::optional<error>& failure);
+  /// Records the event after the last command of pending_, which ends on `end`; the caller holds queue_. If this is not
+  /// possible, waits for the work on both streams. Returns whether the event is recorded.
+  bool record(CUevent done, CUstream end) noexcept;
+  /// Completes the entry of the last command in pending_, after record(); the caller holds pending_mutex_.
+  void settle(CUevent done, bool followed) noexcept;
+  /// Ends the open command, if there is one; the caller holds queue_.
+  void close() noexcept;
   /// Waits until no work of this stream runs. If the driver reports an error, marks the device as lost.
   void drain() noexcept;
   void check(CUresult result, const char* what);
@@ -141,9 +163,14 @@ class cuda_stream final : public stream {
   const priority level_;
   CUstream stream_ = nullptr;  // guarded by queue_
 
-  CUstream end_ = nullptr;  // if not null: the stream on which the command being queued ends; guarded by queue_
-  std::mutex queue_;        // held while a command is queued, for a long time if the driver's queue is full
+  std::mutex queue_;  // held while a command is queued, for a long time if the driver's queue is full
   std::atomic<std::uint64_t> submitted_{0};
+  // The members below are guarded by queue_.
+  CUstream end_ = nullptr;              // if not null: the stream on which the command being queued ends
+  bool stays_open_ = false;             // whether that command may stay open
+  std::atomic<std::uint64_t> open_{0};  // the number of the open command; 0: none. May be read without queue_.
+  CUstream open_end_ = nullptr;         // the stream on which the open command ends
+  CUevent open_done_ = nullptr;         // the event that will follow the open command
 
   mutable std::mutex pending_mutex_;  // held only for a short time; guards the members below
   std::uint32_t lost_kernel_ = 0;     // 1 + the number of the kernel that lost_kernel() names; 0: none

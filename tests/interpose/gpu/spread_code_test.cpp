@@ -14,9 +14,9 @@
 #include <string>
 #include <thread>
 
+#include "interpose/gpu/spread/known_launches.h"
 #include "interpose/gpu/spread/launch_pace.h"
 #include "interpose/gpu/spread/part_kernels.h"
-#include "interpose/gpu/spread/short_launches.h"
 #include "runtime/os/worker.h"
 #include "runtime/ptx/text/parser.h"
 #include "tests/interpose/gpu/driver_under_test.h"
@@ -206,7 +206,7 @@ TEST_F(SpreadCode, IsAnalysedAgainIfTheAnalysisHadNoMemory) {
 }
 
 // The kernel's second parameter decides how often its loop runs; its third parameter decides nothing.
-TEST(ShortLaunches, AreKnownUntilTheirPointersOrDecisiveNumbersOrThePlannerChange) {
+TEST(KnownLaunches, AreEqualIfTheirPointersAndDecisiveNumbersAre) {
   const hpe::spread::kernel_model kernel(
       hpe::ptx::parse(
           {".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -215,29 +215,45 @@ TEST(ShortLaunches, AreKnownUntilTheirPointersOrDecisiveNumbersOrThePlannerChang
            "ld.param.u64 %a, [a];\nld.param.u32 %n, [n];\nld.param.f32 %f, [x];\nmov.u32 %i, 0;\n"
            "L:\nst.global.f32 [%a], %f;\nadd.s32 %i, %i, 1;\nsetp.lt.s32 %p, %i, %n;\n@%p bra L;\nret;\n}\n"}),
       "k");
-  struct {
-    std::uint64_t a = 4096;
-    std::uint32_t n = 3;
-    float x = 1;
-  } values;
-  hpe::spread::launch launch{{2, 1, 1}, {1, 1, 1}, &values, sizeof values};
-  hpe::cuda_hooks::short_launches known;
-  EXPECT_FALSE(known.contains(kernel, launch, 1));
-  known.add_latest(1);
-  EXPECT_TRUE(known.contains(kernel, launch, 1));
-  EXPECT_FALSE(known.contains(kernel, launch, 2));
-  values.x = 2;
-  EXPECT_TRUE(known.contains(kernel, launch, 1));
-  values.n = 4;
-  EXPECT_FALSE(known.contains(kernel, launch, 1));
-  values.n = 3;
-  values.a = 8192;
-  EXPECT_FALSE(known.contains(kernel, launch, 1));
-  values.a = 4096;
-  launch.grid[0] = 3;
-  EXPECT_FALSE(known.contains(kernel, launch, 1));
+  std::uint64_t a = 4096;
+  std::uint32_t n = 3;
+  float x = 1;
+  void* values[] = {&a, &n, &x};
+  const int handle = 0;  // the address of this variable serves as a handle
+  hpe::cuda_hooks::program_launch launch;
+  launch.function = reinterpret_cast<CUfunction>(const_cast<int*>(&handle));
+  launch.parameters = values;
   launch.grid[0] = 2;
-  EXPECT_TRUE(known.contains(kernel, launch, 1));
+  hpe::cuda_hooks::known_launches known;
+  EXPECT_EQ(known.find(launch, 1), nullptr);
+  known.add(launch, &kernel, {7, true, false, {}});
+  const auto is_known = [&] {
+    const auto* const found = known.find(launch, 1);
+    return found != nullptr && found->changes == 7;
+  };
+  EXPECT_TRUE(is_known());
+  x = 2;
+  EXPECT_TRUE(is_known());
+  n = 4;
+  EXPECT_FALSE(is_known());
+  n = 3;
+  a = 8192;
+  EXPECT_FALSE(is_known());
+  a = 4096;
+  launch.grid[0] = 3;
+  EXPECT_FALSE(is_known());
+  launch.grid[0] = 2;
+  launch.stream = CU_STREAM_LEGACY;
+  EXPECT_FALSE(is_known());
+  launch.stream = nullptr;
+  launch.obstacle = "its launch is cooperative";
+  EXPECT_FALSE(is_known());
+  launch.obstacle = nullptr;
+  EXPECT_TRUE(is_known());
+  values[1] = nullptr;
+  EXPECT_FALSE(is_known()) << "the driver refuses this launch";
+  values[1] = &n;
+  EXPECT_EQ(known.find(launch, 2), nullptr) << "another kernel may have the handle";
 }
 
 }  // namespace

@@ -89,7 +89,10 @@ STAND_IN CUresult cuCtxSetCurrent(CUcontext c) {
 STAND_IN CUresult cuCtxGetCurrent(CUcontext* c) {
   return *c = context_stack().empty() ? nullptr : context_stack().back(), CUDA_SUCCESS;
 }
-STAND_IN CUresult cuCtxPushCurrent(CUcontext c) { return context_stack().push_back(c), CUDA_SUCCESS; }
+STAND_IN CUresult cuCtxPushCurrent(CUcontext c) {
+  COUNT();
+  return context_stack().push_back(c), CUDA_SUCCESS;
+}
 STAND_IN CUresult cuCtxPopCurrent(CUcontext* c) {
   if (context_stack().empty()) return CUDA_ERROR_INVALID_CONTEXT;
   return *c = context_stack().back(), context_stack().pop_back(), CUDA_SUCCESS;
@@ -372,6 +375,7 @@ STAND_IN CUresult cuStreamAddCallback(CUstream given, CUstreamCallback function,
   return result;
 }
 STAND_IN CUresult cuStreamIsCapturing(CUstream given, CUstreamCaptureStatus* status) {
+  COUNT();
   stream* s = nullptr;
   const CUresult result = find(given, s);
   if (result == CUDA_SUCCESS) *status = static_cast<CUstreamCaptureStatus>(s->capture.load());

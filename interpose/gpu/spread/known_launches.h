@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "interpose/gpu/oversubscribed/oversubscribed.h"
+#include "interpose/gpu/work/launch_parameters.h"
+
+namespace hpe::spread {
+class kernel_model;
+}
+
+namespace hpe::cuda_hooks {
+
+/// The launches of a thread that hpe has left on one GPU, and that need no submission as long as nothing that hpe knows
+/// about their memory has changed. Launches are equal if they have the same kernel, shape, stream, pointers and
+/// decisive parameters (kernel_model). Each thread has an object of its own.
+class known_launches {
+ public:
+  /// What hpe found out about a launch.
+  struct finding {
+    std::uint64_t changes = 0;              // launch_planner::changes(), before the decision
+    bool stays = false;                     // whether the decision is the same until these changes
+    bool writes_anything = false;           // whether the launch may write any memory, even the driver's
+    oversubscribed::repeatable submission;  // of the latest equal launch
+  };
+
+  /// Returns the object of the calling thread; null if the thread's variables have been destroyed, in exit handlers.
+  /// The object is not itself a variable of the thread, because programs may load libhpe.so later, when there is little
+  /// thread-local storage left for it.
+  [[nodiscard]] static known_launches* of_thread();
+
+  /// Returns the finding about an equal launch; null if there is none. The object forgets all launches when `version`
+  /// is another number than in the last call.
+  [[nodiscard]] finding* find(const program_launch& what, std::uint64_t version);
+  /// Adds a finding about a launch. kernel: null if hpe has not analysed the kernel, so that its parameters do not
+  /// matter; the same in all calls for a kernel.
+  void add(const program_launch& what, const spread::kernel_model* kernel, const finding& found);
+
+ private:
+  /// A part of a parameter that belongs to the key of a launch.
+  struct key_part {
+    std::uint32_t parameter = 0, offset = 0, bytes = 0;
+  };
+  struct hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view key) const noexcept { return std::hash<std::string_view>()(key); }
+  };
+  static constexpr std::size_t most = 1024;  // limit for the numbers of kernels and of launches
+
+  [[nodiscard]] static std::vector<key_part> parts_of(const spread::kernel_model& kernel);
+  /// Makes key_. Returns false if the launch does not pass its parameters one by one.
+  [[nodiscard]] bool make_key(const program_launch& what, const std::vector<key_part>& parts);
+
+  std::uint64_t version_ = 0;
+  std::string key_;
+  std::unordered_map<CUfunction, std::vector<key_part>> kernels_;
+  std::unordered_map<std::string, finding, hash, std::equal_to<>> launches_;
+};
+
+}  // namespace hpe::cuda_hooks
