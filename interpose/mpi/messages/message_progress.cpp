@@ -40,19 +40,26 @@ void progress::detach() {
   over();
 }
 
-// Threads that wait share the core with other ranks if there are more ranks than cores.
+// Threads that wait share the core with other ranks if there are more ranks than cores. A thread that waits does not
+// call MPI while another thread continues the transfers, because MPI would let only one of the two threads in.
 void progress::step() {
-  if (called_by_mpi() == 0) std::this_thread::yield();
+  progress& all = of_process();
+  int events = 0;
+  if (!all.idle() && all.attached_) {
+    const std::lock_guard lock(all.mutex_);
+    events = all.take_turn();
+  }
+  if (events == 0) std::this_thread::yield();
 }
 
 // The program's own waits continue transfers sooner. So this thread only matters in calls that the wrappers cannot
-// replace, and sleeps between its turns.
+// replace, sleeps between its turns, and takes no turn while the program waits.
 void progress::assist() {
   constexpr std::chrono::microseconds interval{100};
   while (attached_) {
     going_on_.wait(0);
     std::this_thread::sleep_for(interval);
-    called_by_mpi();
+    if (waiting_.load(std::memory_order_relaxed) == 0) called_by_mpi();
   }
 }
 
@@ -87,19 +94,20 @@ int progress::called_by_mpi() {
   progress& all = of_process();
   if (all.idle() || !all.attached_) return 0;
   const std::unique_lock lock(all.mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || all.held_ != 0) return 0;
-  ++all.held_;
-  const int events = all.advance();
-  --all.held_;
+  return lock.owns_lock() ? all.take_turn() : 0;
+}
+
+int progress::take_turn() {
+  if (held_ != 0) return 0;
+  ++held_;
+  const int events = advance();
+  --held_;
   return events;
 }
 
 void progress::catch_up() {
   const std::lock_guard lock(mutex_);
-  if (idle() || !attached_ || held_ != 0) return;
-  ++held_;
-  advance();
-  --held_;
+  if (!idle() && attached_) take_turn();
 }
 
 void progress::look() {

@@ -103,12 +103,27 @@ class progress {
   /// make progress. The caller must not hold a guard.
   template <class Condition>
   void until(Condition&& holds) {
+    const waiting here(*this);
     while (!holds()) wait_a_little_();
   }
 
  private:
+  /// Exists while a thread of the program is in until().
+  class waiting {
+   public:
+    explicit waiting(progress& of) : of_(of) { ++of_.waiting_; }
+    ~waiting() { --of_.waiting_; }
+    waiting(const waiting&) = delete;
+    waiting& operator=(const waiting&) = delete;
+
+   private:
+    progress& of_;
+  };
+
   progress() = default;
   static int called_by_mpi();
+  /// Continues all transfers. The caller has locked mutex_.
+  int take_turn();
   static void step();
   void assist();
   int advance();
@@ -123,6 +138,7 @@ class progress {
   std::atomic<bool> attached_{false};
   std::atomic<int> going_on_{0};
   std::atomic<int> owed_{0};
+  std::atomic<int> waiting_{0};
   std::atomic<unsigned> begun_beside_others_{0};
   std::vector<MPI_Request> requests_;
   std::vector<continuation> thens_;  // the continuation of each request
