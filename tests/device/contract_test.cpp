@@ -72,6 +72,32 @@ TEST_P(contract, uploaded_bytes_come_back) {
   }
 }
 
+// Rows over the border of two mapped ranges, narrow and wide ones, and single ones.
+TEST_P(contract, copied_rows_leave_the_bytes_between_them) {
+  const std::size_t bytes = 2 * hpe::granule_size;
+  host_buffer out(m.set(), bytes), back(m.set(), bytes);
+  std::byte* const device = m.address(0, 4 * MiB);
+  for (const std::size_t half : {std::size_t{0}, hpe::granule_size}) m.device(0).map(device + half, hpe::granule_size);
+  auto values = out.as<std::uint32_t>();
+  std::iota(values.begin(), values.end(), 7U);
+  for (const auto& [first, rows] : {std::pair<std::size_t, hpe::box>{3, {{8, 2000}, {1024}}},
+                                    {0, {{300000, 6}, {300001}}},
+                                    {hpe::granule_size - 5, {{10, 1}, {}}},
+                                    {100, {{1000, 1500}, {1100}}}}) {
+    ASSERT_LE(first + rows.span(), bytes);
+    m.stream(0).fill(device, 1, bytes);
+    m.stream(0).copy_rows(device + first, out.data() + first, rows);
+    m.finish(m.stream(0).copy(back.data(), device, bytes));
+    std::vector<std::byte> expected(bytes, std::byte{1});
+    rows.for_each_row([&, first = first, width = rows.extent.width](std::size_t at) {
+      std::copy_n(out.data() + first + at, width, expected.begin() + static_cast<std::ptrdiff_t>(first + at));
+    });
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), back.data())) << first;
+  }
+  for (const std::size_t half : {std::size_t{0}, hpe::granule_size})
+    m.device(0).unmap(device + half, hpe::granule_size);
+}
+
 TEST_P(contract, new_memory_is_zero_also_after_it_was_used) {
   host_buffer back(m.set(), hpe::granule_size);
   for (int round = 0; round < 2; ++round) {

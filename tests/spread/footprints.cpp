@@ -283,6 +283,24 @@ TEST(Footprints, TellWhichBytesTheLastBlocksOverwrite) {
   EXPECT_FALSE(is_overwritten(guarded, 159, 640));
 }
 
+// Each block writes the first n elements of a row of 32, like a stencil that leaves the border of its result.
+TEST(Footprints, TellWhichRowsTheBlocksOverwrite) {
+  const auto rows_of = [](const std::string& before, std::uint32_t n) {
+    const std::string guard = "setp.ge.s32 %p, %t2, %n;\n@%p bra END;\nmov.u32 %i, %x;\n";
+    launch_over_one_array its(before + guard + store_at_i, mib, n);
+    const std::vector<used_bytes> used = its.touched.with_overwritten({two_blocks});
+    EXPECT_EQ(used.size(), 1U);
+    EXPECT_FALSE(used.at(0).is_overwritten);
+    return used.at(0).rows;
+  };
+  const std::optional<placed_box> most = rows_of("", 28);
+  ASSERT_TRUE(most.has_value());
+  EXPECT_EQ(most->offset, 128 * 4);
+  EXPECT_EQ(most->shape, (box{{28 * 4, 2}, {32 * 4, 0}}));
+  EXPECT_FALSE(rows_of("", 8).has_value());                                             // few of the bytes
+  EXPECT_FALSE(rows_of("mov.u32 %i, %x;\n" + std::string(load_at_i), 28).has_value());  // it reads the array
+}
+
 TEST(RepeatedFootprints, AreThoseOfTheSecondLaunch) {
   launch_over_one_array its("mul.lo.s32 %i, %x, %n;\n" + std::string(load_at_i), mib, 1);
   its.array.version = 1;

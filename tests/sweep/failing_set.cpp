@@ -91,7 +91,7 @@ class failing_stream final : public device::stream {
     return queue("copy", {index_, std::uintptr_t(destination), std::uintptr_t(destination) + bytes},
                  [&] { return real_.copy(destination, source, bytes); });
   }
-  timepoint copy_rows(void* destination, const void* source, const box& rows) override {
+  timepoint copy_rows(void* destination, const void* source, const hpe::box& rows) override {
     return queue("copy", {index_, std::uintptr_t(destination), std::uintptr_t(destination) + rows.span()},
                  [&] { return real_.copy_rows(destination, source, rows); });
   }

@@ -9,7 +9,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <functional>
+#include <random>
 #include <thread>
+#include <vector>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
@@ -93,6 +95,62 @@ class submissions : public ::testing::Test {
   std::unique_ptr<core::runtime> runtime_;
   std::byte* data_ = nullptr;
 };
+
+// Work overwrites rows of random shapes in random ranges. The bytes between the rows keep what CPU code or a device has
+// written last.
+TEST_F(submissions, of_rows_keep_the_bytes_between_the_rows) {
+  std::mt19937 random(11);
+  const auto below = [&](std::size_t end) { return std::uniform_int_distribution<std::size_t>(0, end - 1)(random); };
+  std::vector<std::byte> expected(bytes, std::byte{old_byte});
+  std::uint64_t uploaded = 0, ranges = 0;
+  for (int round = 0; round < 300; ++round) {
+    SCOPED_TRACE(round);
+    if (round % 3 != 2) {  // CPU code writes some bytes, or all
+      const std::size_t begin = round % 3 == 0 ? 0 : below(bytes),
+                        end = round % 3 == 0 ? bytes : begin + below(bytes - begin);
+      const auto value = static_cast<std::byte>(below(256));
+      std::fill(data_ + begin, data_ + end, value);
+      std::fill(expected.begin() + static_cast<std::ptrdiff_t>(begin),
+                expected.begin() + static_cast<std::ptrdiff_t>(end), value);
+    }
+    box shape{{1 + below(block), 1 + below(40), 1 + below(3)}, {}};
+    shape.strides.row = shape.extent.width + below(2) * below(block);
+    shape.strides.plane = box{{shape.extent.width, shape.extent.rows}, shape.strides}.span() + below(2 * block);
+    if (shape.span() > bytes) continue;
+    const std::size_t first = below(bytes - shape.span() + 1);
+    const placed_box rows{static_cast<std::ptrdiff_t>(first), shape};
+    const std::size_t before = below(first + 1), behind = below(bytes - first - shape.span() + 1);
+    const byte_range range{before, first + shape.span() + behind};
+    device_access access{&region(), range, HPE_OUT};
+    access.rows = &rows;
+    const std::uint64_t sent = runtime_->count().bytes_to_device.load();
+    {
+      submission work(with(), {access});
+      work.submit([&](const point_set& after) {
+        timepoint last;
+        shape.for_each_row([&](std::size_t at) {
+          byte_range row{first + at, first + at + shape.extent.width};
+          region().mutex.assert_held();
+          region().for_each_home(row, [&](unsigned home, byte_range part) {
+            last = with().engine.fill(home, data_ + part.begin, new_byte, part.size(), after.points());
+            wait_for(std::span(&last, 1), with().devices);
+          });
+        });
+        return last;
+      });
+    }
+    uploaded += runtime_->count().bytes_to_device.load() - sent;
+    ranges += range.size();
+    shape.for_each_row([&](std::size_t at) {
+      std::fill_n(expected.begin() + static_cast<std::ptrdiff_t>(first + at), shape.extent.width, std::byte{new_byte});
+    });
+    if (round % 2 == 0) {
+      ASSERT_TRUE(std::equal(expected.begin(), expected.end(), data_));
+    }
+  }
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), data_));
+  EXPECT_LT(uploaded, ranges * 3 / 4);
+}
 
 TEST_F(submissions, that_fail_part_way_leave_the_same_bytes_to_host_and_devices) {
   for (const bool host_writes : {false, true})
