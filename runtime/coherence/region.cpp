@@ -109,6 +109,10 @@ block_run region::blocks_of(byte_range range) const noexcept {
   return {block_of(range.begin), block_of(range.end - 1) + 1};
 }
 
+block_run region::blocks_overwritten_by(byte_range range) const noexcept {
+  return blocks_within({range.begin, range.end >= layout.bytes ? layout.extent : range.end});
+}
+
 block_run region::blocks_within(byte_range range) const noexcept {
   const std::uint64_t begin = (range.begin + layout.block_size - 1) / layout.block_size;
   const std::uint64_t end = range.end >= layout.extent ? blocks_.count() : range.end / layout.block_size;

@@ -148,6 +148,9 @@ class region {
 
   /// The blocks that are entirely inside a range.
   [[nodiscard]] block_run blocks_within(byte_range range) const noexcept HPE_REQUIRES(mutex);
+  /// The blocks that work overwrites if it writes all bytes of a range: those inside the range, and the last block if
+  /// the range contains the block's bytes of the allocation.
+  [[nodiscard]] block_run blocks_overwritten_by(byte_range range) const noexcept HPE_REQUIRES(mutex);
   [[nodiscard]] block_run all_blocks() const noexcept HPE_REQUIRES(mutex) { return {0, blocks_.count()}; }
 
   /// The home of the byte at offset; memory::host_home for host regions.

@@ -24,7 +24,7 @@ std::vector<byte_range> read_by(const device_access& access) HPE_REQUIRES(access
   r.mutex.assert_held();
   if (access.mode != HPE_OUT || r.degraded) return {r.degraded ? byte_range{0, r.bytes_at_homes()} : access.range};
   // Of an overwritten range, the work needs the blocks that it overwrites only in part.
-  const block_run whole = r.blocks_within(access.range);
+  const block_run whole = r.blocks_overwritten_by(access.range);
   const byte_range inside =
       whole.begin < whole.end ? r.bytes_of(whole) : byte_range{access.range.end, access.range.end};
   std::vector<byte_range> result;
@@ -99,7 +99,7 @@ void for_each_gap(byte_range in, const placed_box& rows, const Visit& visit) {
 std::vector<timepoint> upload_between_rows(const resources& with, const device_access& access) {
   region& r = *access.region;
   std::vector<timepoint> copies;
-  const block_run whole = r.blocks_within(access.range);
+  const block_run whole = r.blocks_overwritten_by(access.range);
   for (std::uint64_t b = whole.begin; b < whole.end;) {
     const block_run same = r.blocks().same_from(b, whole.end);
     b = same.end;

@@ -103,12 +103,12 @@ void submission::release(const device_access& access) {
   r.writer.released();
 
   const block_run run = r.blocks_of(access.range);
+  const block_run overwritten = access.mode == HPE_OUT ? r.blocks_overwritten_by(access.range) : block_run{};
   const auto event_for = [&](std::uint64_t b) HPE_REQUIRES(r.mutex) {
     if (access.mode == HPE_IN) return block_event::device_read;
-    const byte_range bytes = r.bytes_of({b, b + 1});
-    const bool whole = bytes.begin >= access.range.begin && std::min(bytes.end, r.layout.bytes) <= access.range.end;
+    const bool whole = b >= overwritten.begin && b < overwritten.end;
     // In a degraded region, several parts may write the one block, so none of them overwrites all of it.
-    return access.mode == HPE_OUT && whole && !r.degraded ? block_event::device_overwrite : block_event::device_write;
+    return whole && !r.degraded ? block_event::device_overwrite : block_event::device_write;
   };
   // Neighbouring blocks with the same state and event are handled together.
   for (std::uint64_t b = run.begin; b < run.end && !r.degraded;) {
