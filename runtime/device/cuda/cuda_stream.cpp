@@ -326,7 +326,9 @@ timepoint cuda_stream::copy_rows(void* destination, const void* source, const bo
     for (std::size_t row = 0; row < rows.extent.rows;) {
       const checked_copy rest = what.at(row * stride);
       const std::size_t size = bytes_of_command(rest, rows.span() - row * stride, uses);
-      const std::size_t whole = size < width ? 0 : (size - width) / stride + 1;
+      // A single row has no distance.
+      const bool is_last = row + 1 == rows.extent.rows;
+      const std::size_t whole = is_last || size < width ? 1 : (size - width) / stride + 1;
       if (whole < 2 || cu_.cuMemcpy2DAsync == nullptr) {
         queue_bytes(rest, width, commands, uses);
         ++row;
