@@ -98,6 +98,7 @@ void for_each_gap(byte_range in, const placed_box& rows, const Visit& visit) {
 
 std::vector<timepoint> upload_between_rows(const resources& with, const device_access& access) {
   region& r = *access.region;
+  r.mutex.assert_held();  // the same mutex, by the name that Clang compares
   std::vector<timepoint> copies;
   const block_run whole = r.blocks_overwritten_by(access.range);
   for (std::uint64_t b = whole.begin; b < whole.end;) {

@@ -124,6 +124,7 @@ void submission::release(const device_access& access) {
   }
   if (r.degraded) release_run(r, {0, 1}, event_for(0));
   if (access.rows == nullptr || r.degraded) return;
+  access.region->mutex.assert_held();  // the same mutex, by the name that Clang compares
   const std::vector<timepoint> copies = upload_between_rows(with_, access);
   uploads_.insert(uploads_.end(), copies.begin(), copies.end());
 }

@@ -335,7 +335,10 @@ timepoint cuda_stream::copy_rows(void* destination, const void* source, const bo
         continue;
       }
       CUDA_MEMCPY2D part{};
-      part.srcMemoryType = part.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+      part.srcMemoryType = rest.from_side == side::host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_UNIFIED;
+      part.dstMemoryType = rest.to_side == side::host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_UNIFIED;
+      part.srcHost = reinterpret_cast<const void*>(rest.from);  // NOLINT(performance-no-int-to-ptr)
+      part.dstHost = reinterpret_cast<void*>(rest.to);          // NOLINT(performance-no-int-to-ptr)
       part.srcDevice = rest.from;
       part.dstDevice = rest.to;
       part.srcPitch = part.dstPitch = stride;
