@@ -388,12 +388,14 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
   }
   account& a = *c->of;
   a.asked = nullptr;
-  is_measured_ = wants_start_ = is_early_ = false;
+  is_measured_ = wants_start_ = is_early_ = lacks_plan_ = false;
   unplanned_uses_->next_launch();
   const auto unplanned = [&]() -> const decision& {
     for (const std::uint64_t address : a.addresses) unplanned_uses_->add(address);
     is_early_ = !k.asked.empty();
-    return start == nullptr ? without_plan(a, q) : wait_without_plan(k, a, q, *start);
+    const decision& like_earlier = without_plan(a, q);
+    lacks_plan_ = !is_early_ && !like_earlier.is_spread();
+    return start == nullptr || lacks_plan_ ? like_earlier : wait_without_plan(k, a, q, *start);
   };
   if (c->now == nullptr) {
     if (--c->until_look > 0 && c->added == k.added) return unplanned();

@@ -81,6 +81,8 @@ class planner {
   /// Returns whether a later launch like the last one may run in another way, because its plan, its measurement or the
   /// start is still missing. The caller should not queue many of these launches ahead of the device.
   [[nodiscard]] bool is_early() const { return is_early_; }
+  /// Returns whether the last launch runs on one device because it has no plan, and no plan is being computed.
+  [[nodiscard]] bool lacks_plan() const { return lacks_plan_; }
 
   /// How the caller records the time of the last decision's launch. If `record` is null, the caller need not measure
   /// the launch.
@@ -192,6 +194,7 @@ class planner {
   double waited_ = 0;         // seconds that launches of all kernels have lost because the kernels were not ready
   bool wants_start_ = false;
   bool is_early_ = false;
+  bool lacks_plan_ = false;
   const std::unique_ptr<unplanned_uses> unplanned_uses_;
   requests requests_;
 };

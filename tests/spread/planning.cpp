@@ -265,6 +265,7 @@ TEST_F(Planning, AKernelThatTakesLongerThanPredictedIsSpread) {
   kernel_array& a = on_.allocate(granule, true);
   walk(p, a);
   EXPECT_TRUE(p.is_early()) << "its plan is not computed yet";
+  EXPECT_FALSE(p.lacks_plan()) << "its plan is being computed";
   ASSERT_EQ(compute(p), 1U);
   for (int n = 0; n < 2; ++n) {
     const decision& d = walk(p, a);
@@ -383,6 +384,7 @@ TEST_F(Planning, ALaunchWithoutAPlanRunsOnOneDeviceUntilThereIsTime) {
   EXPECT_LE(spent, planner::allowance + planner::share * time_);
   look_ = 0;
   const decision without = decide_again();
+  EXPECT_TRUE(p.lacks_plan());
   look_ = 1e-3;
   EXPECT_FALSE(without.is_spread());
   EXPECT_EQ(without.how.parts.at(0).blocks(), grid_[0]);
@@ -390,6 +392,7 @@ TEST_F(Planning, ALaunchWithoutAPlanRunsOnOneDeviceUntilThereIsTime) {
   EXPECT_EQ(p.measured().record, nullptr);
   EXPECT_EQ(p.planning_seconds(), spent);
   while (!decide_again().is_spread()) ASSERT_LT(time_, first + 1);
+  EXPECT_FALSE(p.lacks_plan());
   EXPECT_GT(p.planning_seconds(), spent);
   EXPECT_LE(p.planning_seconds(), planner::allowance + planner::share * time_);
 }

@@ -23,7 +23,7 @@ class known_launches {
   /// What hpe found out about a launch.
   struct finding {
     std::uint64_t changes = 0;              // launch_planner::changes(), before the decision
-    bool stays = false;                     // whether the decision is the same until these changes
+    std::uint32_t same_for = 0;             // launch_planner::plan::same_for, less the launches since then
     bool writes_anything = false;           // whether the launch may write any memory, even the driver's
     oversubscribed::repeatable submission;  // of the latest equal launch
   };

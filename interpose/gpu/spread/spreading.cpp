@@ -24,6 +24,8 @@ using device::cuda::entered;
 
 namespace {
 
+constexpr std::uint32_t always = core::launch_planner::plan::always;
+
 std::uint64_t blocks_of(const program_launch& what) {
   return what.grid[0] * std::uint64_t{what.grid[1]} * what.grid[2];
 }
@@ -218,7 +220,7 @@ spreading::decided spreading::decide(const program_launch& what, const known_lau
   if (kernel.code == nullptr) {
     note_machine_code();
     stays(what, how, reason);
-    how.may_repeat = !kernel.is_awaited;
+    how.same_for = kernel.is_awaited ? 0 : always;
     return how;
   }
   const spread::kernel_model& model = *kernel.code->model;
@@ -233,14 +235,14 @@ spreading::decided spreading::decide(const program_launch& what, const known_lau
   if (!reason.empty() && !counts_stays(memory_) && !oversubscribed::wanted()) {
     (void)find_arrays(how, nullptr);
     stays(what, how, reason);
-    how.may_repeat = true;
+    how.same_for = always;
     return how;
   }
   shape.parameters = how.parameters.data();
   shape.parameter_bytes = how.parameters.size();
   if (reason.empty() && needs_no_decision(known, how.changes)) {
     (void)find_arrays(how, nullptr);
-    how.may_repeat = true;
+    how.same_for = known->same_for == always ? always : known->same_for - 1;
     return how;
   }
   how.unreachable = find_arrays(how, &others);
@@ -268,7 +270,7 @@ spreading::decided spreading::decide(const program_launch& what, const known_lau
   const bool loads_ahead = may_spread && options_.calibration == calibration_use::on;
   const std::optional<spread::start_cost> start = loads_ahead ? launches_.start_of(kernel) : std::nullopt;
   how.plan = memory_.planner()->decide(model, shape, foreign, start ? &*start : nullptr);
-  how.may_repeat = may_spread && how.plan.is_short;
+  how.same_for = may_spread ? how.plan.same_for : 0;
   if (how.plan.wants_start) launches_.start(how.kernel);
   if (!may_spread && clock_.explains()) how.plan.reason = reason;
   if (!may_spread || devices_of(how.plan) < 2) how.plan.parts.clear();
@@ -318,15 +320,18 @@ CUresult spreading::launch_decided(const program_launch& what, const oversubscri
 }
 
 // A launch is reported to the planner if that can have an effect (counts_stays).
-std::optional<CUresult> spreading::repeat(const program_launch& what, const known_launches::finding& known,
+std::optional<CUresult> spreading::repeat(const program_launch& what, known_launches::finding& known,
                                           function_ref<CUresult()> alone) {
   pace_.wait(what.stream);
   clock_.look();
-  return needs_no_decision(&known, memory_.planner()->changes()) ? repeat_submission(what, known, alone) : std::nullopt;
+  if (!needs_no_decision(&known, memory_.planner()->changes())) return std::nullopt;
+  const std::optional<CUresult> result = repeat_submission(what, known, alone);
+  if (result && known.same_for != always) --known.same_for;
+  return result;
 }
 
 bool spreading::needs_no_decision(const known_launches::finding* known, std::uint64_t changes) const {
-  return known != nullptr && known->stays && known->changes == changes && !counts_stays(memory_);
+  return known != nullptr && known->same_for > 0 && known->changes == changes && !counts_stays(memory_);
 }
 
 std::optional<CUresult> spreading::repeat_submission(const program_launch& what, const known_launches::finding& known,
@@ -344,7 +349,7 @@ void spreading::note_known(known_launches& launches, const program_launch& what,
   try {
     const part_kernel& kernel = *how.kernel;
     launches.add(what, kernel.code != nullptr ? kernel.code->model.get() : nullptr,
-                 {how.changes, how.may_repeat, how.writes_anything, submission});
+                 {how.changes, how.same_for, how.writes_anything, submission});
   } catch (const std::bad_alloc&) {
   }
 }
@@ -354,7 +359,7 @@ CUresult spreading::launch(const program_launch& what, function_ref<CUresult()> 
     known_launches* const launches = may_know_ ? known_launches::of_thread() : nullptr;
     const std::uint64_t version = version_of_launches_.load(std::memory_order_acquire);
     known_launches::finding* const known = launches != nullptr ? launches->find(what, version) : nullptr;
-    if (known != nullptr && known->stays)
+    if (known != nullptr && known->same_for > 0)
       if (const auto result = repeat(what, *known, alone)) return *result;
     std::optional<oversubscribed::stream_place> where;
     if (const CUresult result = memory_.find_place(what.stream, where); result != CUDA_SUCCESS) return result;
@@ -374,7 +379,7 @@ CUresult spreading::launch(const program_launch& what, function_ref<CUresult()> 
     if (is_plain && known != nullptr) {
       if (const auto result = repeat_submission(what, *known, alone)) {
         known->changes = how.changes;
-        known->stays = how.may_repeat;
+        known->same_for = how.same_for;
         return *result;
       }
     }

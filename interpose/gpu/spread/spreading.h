@@ -81,7 +81,7 @@ class spreading {
     std::string unreachable;            // why other GPUs cannot use the launch's memory; empty if they can
     bool writes_anything = false;       // whether the launch may write any memory, even the driver's
     std::uint64_t changes = 0;          // launch_planner::changes(), before the decision
-    bool may_repeat = false;  // whether hpe would decide in the same way about an equal launch, without an effect
+    std::uint32_t same_for = 0;         // see core::launch_planner::plan
   };
   /// known: what hpe found out about an equal launch; may be null.
   [[nodiscard]] decided decide(const program_launch& what, const known_launches::finding* known);
@@ -89,7 +89,7 @@ class spreading {
   /// null.
   [[nodiscard]] bool needs_no_decision(const known_launches::finding* known, std::uint64_t changes) const;
   /// Queues a known launch by alone(). Returns nullopt, without effect, if hpe must examine the launch.
-  [[nodiscard]] std::optional<CUresult> repeat(const program_launch& what, const known_launches::finding& known,
+  [[nodiscard]] std::optional<CUresult> repeat(const program_launch& what, known_launches::finding& known,
                                                function_ref<CUresult()> alone);
   /// Likewise, for a launch of which hpe has decided that it stays on one GPU.
   [[nodiscard]] std::optional<CUresult> repeat_submission(const program_launch& what,

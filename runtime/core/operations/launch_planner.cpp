@@ -302,7 +302,9 @@ launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, 
   for (const auto& missing : planner_.take_requests()) worker_.post([this, missing] { compute(*missing); });
   plan result{{}, {}, {}, {}, planner_.measured(), planner_.wants_start(), planner_.is_early()};
   result.reason = decided.reason;
-  result.is_short = decided.is_short && !decided.gives_homes() && result.measured.record == nullptr && !result.is_early;
+  constexpr std::uint32_t without_plan = 16;
+  if (!decided.gives_homes() && result.measured.record == nullptr && !result.is_early && !result.wants_start)
+    result.same_for = decided.is_short ? plan::always : planner_.lacks_plan() ? without_plan : 0;
   // The program's own launch needs no parts.
   if (decided.is_spread() || planner_.rates().alone < 0) {
     result.parts = decided.how.parts;

@@ -57,9 +57,11 @@ class launch_planner {
     spread::planner::measurement measured;  // the argument for took(); without a record, no measurement is needed
     bool wants_start = false;               // see spread::planner::wants_start
     bool is_early = false;                  // see spread::planner::is_early
-    /// Whether the launch stays on one device because it is short. Until changes() is another number, decide() decides
-    /// about an equal launch in the same way, and need not be called.
-    bool is_short = false;
+    /// Until changes() is another number, decide() need not be called for this many further equal launches, because it
+    /// would decide in the same way: `always` if the launch stays on one device because it is short, and some if it
+    /// has no plan.
+    std::uint32_t same_for = 0;
+    static constexpr std::uint32_t always = ~std::uint32_t{0};
   };
   /// Moves and copies arrays if that makes the launch faster, and decides which blocks each device runs. `start`: see
   /// spread::planner::decide.
