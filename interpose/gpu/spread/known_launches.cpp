@@ -65,7 +65,7 @@ known_launches::finding* known_launches::find(const program_launch& what, std::u
 }
 
 void known_launches::add(const program_launch& what, const spread::kernel_model* kernel, const finding& found) {
-  if (kernels_.size() >= most || launches_.size() >= most) {
+  if (kernels_.size() >= most_kernels || launches_.size() >= most_launches) {
     kernels_.clear();
     launches_.clear();
   }

@@ -49,7 +49,8 @@ class known_launches {
     using is_transparent = void;
     std::size_t operator()(std::string_view key) const noexcept { return std::hash<std::string_view>()(key); }
   };
-  static constexpr std::size_t most = 1024;  // limit for the numbers of kernels and of launches
+  // Limits. Multigrid solvers repeat thousands of different launches.
+  static constexpr std::size_t most_kernels = 1024, most_launches = 16384;
 
   [[nodiscard]] static std::vector<key_part> parts_of(const spread::kernel_model& kernel);
   /// Makes key_. Returns false if the launch does not pass its parameters one by one.
