@@ -107,6 +107,7 @@ std::vector<timepoint> upload_between_rows(const resources& with, const device_a
     if (r.state(same.begin) != block_state::host) continue;
     r.for_each_home(r.bytes_of(same), [&](unsigned home, byte_range part) {
       part.end = std::min(part.end, access.range.end);
+      if (part.empty()) return;  // only bytes behind the allocation
       const device_access write{&r, part, HPE_OUT};
       for_each_gap(part, *access.rows, [&](std::uint64_t at, const box& shape) {
         copies.reserve(copies.size() + 1);
