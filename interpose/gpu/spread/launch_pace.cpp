@@ -1,5 +1,6 @@
 #include "interpose/gpu/spread/launch_pace.h"
 
+#include <algorithm>
 #include <new>
 #include <thread>
 
@@ -7,18 +8,24 @@ namespace hpe::cuda_hooks {
 
 using clock = std::chrono::steady_clock;
 
-// Returns the event after the first of four early launches; null if the stream has fewer.
+// Returns the event after the first of most_ahead_ early launches; null if the stream has fewer.
 CUevent launch_pace::oldest(CUstream stream) {
   const lock_guard lock(mutex_);
-  if (stream != stream_ || ends_.size() < most_ahead) return nullptr;
+  if (stream != stream_ || ends_.size() < most_ahead_) return nullptr;
   CUevent const first = ends_.front();
   ends_.pop_front();
   is_full_.store(false, std::memory_order_relaxed);
   return first;
 }
 
-void launch_pace::put_back(CUevent event) {
+void launch_pace::note_wait(CUevent event, bool was_ready, clock::duration passed) {
   const lock_guard lock(mutex_);
+  if (was_ready)
+    most_ahead_ = std::min(2 * most_ahead_, largest_ahead);
+  else if (passed >= long_wait)
+    most_ahead_ = least_ahead;
+  waited_ += passed;
+  if (passed >= longest_wait || waited_ >= longest_waits) is_over_.store(true, std::memory_order_relaxed);
   spare_.push_back(event);
 }
 
@@ -29,14 +36,12 @@ void launch_pace::wait(CUstream stream) noexcept try {
   const device::cuda::uncaptured here(cu_);
   const auto begin = clock::now();
   auto passed = clock::duration::zero();
-  while (cu_.cuEventQuery(first) == CUDA_ERROR_NOT_READY && passed < longest_wait) {
+  const bool was_ready = cu_.cuEventQuery(first) != CUDA_ERROR_NOT_READY;
+  while (!was_ready && cu_.cuEventQuery(first) == CUDA_ERROR_NOT_READY && passed < longest_wait) {
     std::this_thread::yield();
     passed = clock::now() - begin;
   }
-  put_back(first);
-  const lock_guard lock(mutex_);
-  waited_ += passed;
-  if (passed >= longest_wait || waited_ >= longest_waits) is_over_.store(true, std::memory_order_relaxed);
+  note_wait(first, was_ready, passed);
 } catch (const std::bad_alloc&) {  // the event is lost
 }
 
@@ -57,7 +62,7 @@ void launch_pace::queued(CUstream stream) noexcept try {
     spare_.pop_back();
   }
   ends_.push_back(end);
-  is_full_.store(ends_.size() >= most_ahead, std::memory_order_relaxed);
+  is_full_.store(ends_.size() >= most_ahead_, std::memory_order_relaxed);
   cu_.cuEventRecord(end, stream);
 } catch (const std::bad_alloc&) {  // the launch does not count
 }

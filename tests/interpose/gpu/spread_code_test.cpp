@@ -112,6 +112,22 @@ TEST_F(LaunchPace, TheFifthLaunchWaitsForTheFirst) {
   fifth.join();
 }
 
+// The GPU would be idle if it had to wait for the program after every four short launches.
+TEST_F(LaunchPace, MoreLaunchesAreQueuedAheadIfTheGpuFinishesThemSooner) {
+  ASSERT_NO_FATAL_FAILURE(queue_four());
+  stand_in::pause(false);
+  ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  pace_.wait(stream_);  // the first launch is finished, so eight launches may be queued ahead
+  stand_in::pause(true);
+  for (int n = 4; n < 9; ++n) {
+    const unsigned queries = stand_in::calls("cuEventQuery");
+    pace_.wait(stream_);
+    EXPECT_EQ(stand_in::calls("cuEventQuery"), queries) << "launch " << n << " need not wait";
+    ASSERT_EQ(cuMemsetD32Async(memory_, 1, 1, stream_), CUDA_SUCCESS);
+    pace_.queued(stream_);
+  }
+}
+
 TEST_F(LaunchPace, EndsIfAKernelWaitsForTheProgram) {
   ASSERT_NO_FATAL_FAILURE(queue_four());
   pace_.wait(stream_);
