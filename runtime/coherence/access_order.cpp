@@ -42,8 +42,12 @@ void access_order::range_users::forget(const point_set& points) {
 }
 
 void access_order::reset(std::uint64_t size) {
+  // Later work may join the last command of a stream (device::cuda::cuda_stream), and then has the same timepoint.
   before_.clear();
-  if (anywhere_ != nullptr) anywhere_->add_users(homes_, {}, before_);
+  point_set users;
+  if (anywhere_ != nullptr) anywhere_->add_users(homes_, {}, users);
+  for (const timepoint last : users.points())
+    if (last.value > 1) before_.add({last.timeline, last.value - 1});
   uses_.clear();
   looked_at_ = 0;
   size_ = size;

@@ -28,9 +28,10 @@ bool are_written(const used_bytes& range, std::uint64_t address, const std::vect
   return end >= address + range.last;
 }
 
-// Rows with less than this part of a range, or more rows, are not worth the copies of the bytes between them.
+// Rows with less than this part of a range, more rows, and smaller planes are not worth the copies of the bytes between
+// them.
 constexpr double least_part = 0.75;
-constexpr std::size_t most_rows = std::size_t{1} << 18;
+constexpr std::size_t most_rows = std::size_t{1} << 18, least_plane = std::size_t{256} << 10;
 
 /// Returns the bytes that one write through the range's pointer writes, if they are rows that contain most of the
 /// range.
@@ -47,7 +48,8 @@ std::optional<placed_box> find_rows(const used_bytes& range, std::uint64_t addre
   if (begin < address + range.first || shape.span() > address + range.last - begin) return std::nullopt;
   const bool is_worth_it =
       static_cast<double>(shape.bytes()) >= least_part * static_cast<double>(range.last - range.first) &&
-      saturated_product(shape.extent.rows, shape.extent.planes) <= most_rows;
+      saturated_product(shape.extent.rows, shape.extent.planes) <= most_rows &&
+      (shape.extent.planes == 1 || shape.strides.plane >= least_plane);  // each plane needs copies of its own
   return is_worth_it ? std::optional(placed_box{static_cast<std::ptrdiff_t>(begin - address), shape}) : std::nullopt;
 }
 

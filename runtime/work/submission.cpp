@@ -123,7 +123,7 @@ void submission::release(const device_access& access) {
     b = end;
   }
   if (r.degraded) release_run(r, {0, 1}, event_for(0));
-  if (access.rows == nullptr || r.degraded) return;
+  if (access.rows == nullptr || r.degraded || r.single_copy()) return;
   access.region->mutex.assert_held();  // the same mutex, by the name that Clang compares
   const std::vector<timepoint> copies = upload_between_rows(with_, access);
   uploads_.insert(uploads_.end(), copies.begin(), copies.end());

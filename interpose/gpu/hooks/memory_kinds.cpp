@@ -130,6 +130,10 @@ class memory_of_hpe final : public memory_kind {
     launches_.forget_handles();
   }
   void change_captures(int by) override { oversubscribed::change_captures(by); }
+  // A wait for the earlier work must not include the later work.
+  void divided(std::optional<CUstream> stream) override {
+    with<oversubscribed>([&](oversubscribed& all) { stream ? all.end_open(*stream) : all.end_open(); });
+  }
 
   std::optional<CUresult> run(const device_call& call, queue_part queue) override {
     return with<oversubscribed>([&](oversubscribed& all) -> std::optional<CUresult> {

@@ -41,6 +41,10 @@ class waiting_driver_call : trace::awaited {
       : awaited({words_for_call, entry, reinterpret_cast<std::uintptr_t>(handle)}) {}
 };
 
+inline void tell_divided(std::optional<CUstream> stream) {
+  memory_kinds::each([&](memory_kind& kind) { kind.divided(stream); });
+}
+
 // Lets the kinds of memory observe a step, if `result` is CUDA_SUCCESS, or an error of the context, whose work has
 // ended then. Returns `result`.
 inline CUresult ordered(CUresult result, const order_step& step) {
@@ -49,6 +53,12 @@ inline CUresult ordered(CUresult result, const order_step& step) {
   return result;
 }
 using order_kind = order_step::kind;
+
+// Likewise, for a step that divides the earlier work from the later work of a stream; without a stream, of all streams.
+inline CUresult dividing(std::optional<CUstream> stream, CUresult result, const order_step& step) {
+  if (result == CUDA_SUCCESS) tell_divided(stream);
+  return ordered(result, step);
+}
 
 // Calls wait(), in which the driver waits for the work on a stream, or, without a stream, for all work of the current
 // context. If the wait succeeds, records that this work is done. is_of_one_context: whether the wait covers only one
@@ -75,7 +85,8 @@ CUresult CUDAAPI wait_for_context(Context... context) {
     const waiting_driver_call here("cuCtxSynchronize", context...);
     return with_failures((real.*Entry)(context...));
   };
-  return ordered(wait_and_record(true, wait), {.what = order_kind::waited_for_context, .context = waited});
+  return dividing(std::nullopt, wait_and_record(true, wait),
+                  {.what = order_kind::waited_for_context, .context = waited});
 }
 
 template <auto Entry, flavour Flavour>
@@ -86,11 +97,13 @@ CUresult CUDAAPI wait_for_stream(CUstream stream) {
     const waiting_driver_call here("cuStreamSynchronize", stream);
     return with_failures((real.*Entry)(stream));
   };
-  return ordered(wait_and_record(is_default, wait, waited), {.what = order_kind::waited_for_stream, .stream = waited});
+  return dividing(waited, wait_and_record(is_default, wait, waited),
+                  {.what = order_kind::waited_for_stream, .stream = waited});
 }
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI query_stream(CUstream stream) {
-  return ordered((real.*Entry)(stream), {.what = order_kind::waited_for_stream, .stream = named(stream, Flavour)});
+  const CUstream asked = named(stream, Flavour);
+  return dividing(asked, (real.*Entry)(stream), {.what = order_kind::waited_for_stream, .stream = asked});
 }
 
 template <auto Entry>
@@ -104,11 +117,13 @@ CUresult CUDAAPI query_event(CUevent event) {
 }
 template <auto Entry, flavour Flavour, class... Flags>
 CUresult CUDAAPI record_event(CUevent event, CUstream stream, Flags... flags) {
-  return ordered((real.*Entry)(event, stream, flags...),
-                 {.what = order_kind::recorded, .stream = named(stream, Flavour), .event = event});
+  const CUstream on = named(stream, Flavour);
+  return dividing(on, (real.*Entry)(event, stream, flags...),
+                  {.what = order_kind::recorded, .stream = on, .event = event});
 }
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI let_stream_wait(CUstream stream, CUevent event, unsigned flags) {
+  tell_divided(named(stream, Flavour));
   return ordered((real.*Entry)(stream, event, flags),
                  {.what = order_kind::stream_waits, .stream = named(stream, Flavour), .event = event});
 }
@@ -116,6 +131,7 @@ template <auto Entry, flavour Flavour>
 CUresult CUDAAPI let_stream_wait_outside(const CUexternalSemaphore* what,
                                          const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS* how, unsigned count,
                                          CUstream stream) {
+  tell_divided(named(stream, Flavour));
   return ordered((real.*Entry)(what, how, count, stream),
                  {.what = order_kind::stream_waits, .stream = named(stream, Flavour)});
 }

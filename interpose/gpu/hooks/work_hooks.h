@@ -103,12 +103,14 @@ struct watched_function {
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI queue_host_function(CUstream stream, CUhostFn call, void* argument) {
+  tell_divided(named(stream, Flavour));
   return watched_function<>::queue(named(stream, Flavour), call, argument, [&](CUhostFn function, void* with) {
     return (real.*Entry)(stream, function, with);
   });
 }
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI queue_callback(CUstream stream, CUstreamCallback call, void* argument, unsigned flags) {
+  tell_divided(named(stream, Flavour));
   return watched_function<CUstream, CUresult>::queue(
       named(stream, Flavour), call, argument,
       [&](CUstreamCallback function, void* with) { return (real.*Entry)(stream, function, with, flags); });
@@ -164,6 +166,7 @@ inline void warn_of_wait(CUdeviceptr address) {
 
 template <auto Entry, class Value>
 CUresult CUDAAPI await_value(CUstream stream, CUdeviceptr address, Value value, unsigned flags) {
+  tell_divided(named(stream, legacy));
   if (adopted_memory::any()) [[unlikely]]
     warn_of_wait(address);
   const auto wait = [&] {
@@ -178,6 +181,7 @@ CUresult CUDAAPI await_value(CUstream stream, CUdeviceptr address, Value value, 
 
 template <auto Entry>
 CUresult CUDAAPI batch(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations, unsigned flags) {
+  tell_divided(named(stream, legacy));
   if (adopted_memory::any() && operations != nullptr) [[unlikely]]
     for (unsigned i = 0; i < count; ++i)
       if (const auto op = operations[i].operation;

@@ -50,7 +50,8 @@ void beside_streams::end_open() noexcept {
     return all != made_.end() && n < all->second.size() ? all->second[n].ends_there : nullptr;
   };
   for (unsigned device = 0; device < devices_.size(); ++device)
-    for (std::size_t n = 0; auto* const each = nth(device, n); ++n) each->end_open();
+    for (std::size_t n = 0; auto* const each = nth(device, n); ++n)
+      each->end_open(device::cuda::cuda_stream::all, device::cuda::cuda_stream::opening::awaited);
 }
 
 void beside_streams::end_open(CUstream program) noexcept {

@@ -39,8 +39,9 @@ class beside_streams {
   /// To be called before the driver destroys a context that the program has created. The driver also destroys the
   /// context's events, so this function only removes them from the list.
   void ends(CUcontext context) noexcept;
-  /// Ends the open commands (cuda_stream) of all hpe streams.
+  /// Ends the open commands (cuda_stream) of all hpe streams, or of those of one stream of the program.
   void end_open() noexcept;
+  void end_open(CUstream program) noexcept;
 
   /// Makes all later work on stream `later` wait for the work that is queued on stream `earlier` so far. Returns the
   /// driver's result.
@@ -49,7 +50,6 @@ class beside_streams {
  private:
   static constexpr std::size_t most_streams = 32;  // limit for each pair of device and `is_own`
   [[nodiscard]] stand_in* choose(unsigned device, bool is_own) HPE_REQUIRES(mutex_);
-  void end_open(CUstream program) noexcept;
   CUresult take(CUcontext context, CUevent& event) noexcept;
   void give_back(CUcontext context, CUevent event) noexcept;
 

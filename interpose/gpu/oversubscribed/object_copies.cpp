@@ -88,8 +88,8 @@ std::optional<CUresult> object_copies::copy(CUdeviceptr to, CUdeviceptr from, st
         all_.use_of(std::array{accessed_range{from + at, part, HPE_IN}, accessed_range{to + at, part, HPE_OUT}}),
         [&] { return queue(at, part); });
   });
-  // Without --oversubscribe, the driver's own call has waited.
-  const bool has_waited = meets_host && !oversubscribed::wanted();
+  // The driver's asynchronous copy to pageable memory has waited.
+  const bool has_waited = source && type == memory_type::pageable && !oversubscribed::wanted();
   return queued == CUDA_SUCCESS && waits && !has_waited ? cu_.cuStreamSynchronize(stream) : queued;
 }
 

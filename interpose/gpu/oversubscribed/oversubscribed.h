@@ -98,6 +98,10 @@ class oversubscribed {
     beside_.ends(context);
     by_driver_.end(context, [](CUdeviceptr) {});
   }
+  /// Ends the open command (cuda_stream) of a stream of the program, or of all streams. hpe later waits for the work so
+  /// far, and not for the program's next work on the stream.
+  void end_open(CUstream stream) noexcept { beside_.end_open(stream); }
+  void end_open() noexcept { beside_.end_open(); }
   /// See memory_kind::change_captures. hpe leaves no command open (cuda_stream) during captures, because it could not
   /// record the command's event on a stream that is being captured.
   static void change_captures(int by) noexcept {

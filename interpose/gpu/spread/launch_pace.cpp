@@ -12,6 +12,11 @@ using clock = std::chrono::steady_clock;
 CUevent launch_pace::oldest(CUstream stream) {
   const lock_guard lock(mutex_);
   if (stream != stream_ || ends_.size() < most_ahead_) return nullptr;
+  // Afterwards, fewer than most_ahead_ launches may be unfinished.
+  while (ends_.size() > most_ahead_) {
+    spare_.push_back(ends_.front());
+    ends_.pop_front();
+  }
   CUevent const first = ends_.front();
   ends_.pop_front();
   is_full_.store(false, std::memory_order_relaxed);

@@ -135,6 +135,7 @@ void spreading::before_exit_handlers() noexcept {
 }
 
 void spreading::forget_handles() {
+  outdate_launches();  // also at the end, because a thread may have added a launch in the meantime
   launches_.forget_handles([&](const spread::kernel_model& gone) { memory_.planner()->forget(gone); });
   outdate_launches();
 }

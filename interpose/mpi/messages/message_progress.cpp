@@ -46,8 +46,10 @@ void progress::step() {
   progress& all = of_process();
   int events = 0;
   if (!all.idle() && all.attached_) {
-    const std::lock_guard lock(all.mutex_);
-    events = all.take_turn();
+    std::unique_lock lock(all.mutex_, std::defer_lock);
+    // Of several threads that wait, each must soon see what the others have done.
+    if (all.waiting_.load(std::memory_order_relaxed) <= 1) lock.lock();
+    if (lock.owns_lock() || lock.try_lock()) events = all.take_turn();
   }
   if (events == 0) std::this_thread::yield();
 }
@@ -124,7 +126,11 @@ void progress::look_at_arrivals() {
   // operations are in progress.
   constexpr unsigned some = 8;
   if (idle() || only_one()) return;
-  if (begun_beside_others_.fetch_add(1, std::memory_order_relaxed) % some == 0) wait_a_little_();
+  if (begun_beside_others_.fetch_add(1, std::memory_order_relaxed) % some != 0) return;
+  if (unaided_)
+    called_by_mpi();
+  else
+    wait_a_little_();
 }
 
 int progress::advance() {

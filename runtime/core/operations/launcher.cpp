@@ -371,7 +371,14 @@ std::vector<timepoint> launcher::launch_parts(std::span<const team_part> parts, 
       queued.push_back(points.back());
     }
   };
-  queue_together(parts, kernel->name, accesses_of(parts.front().device, usage), memory_for(usage), queue_parts);
+  try {
+    queue_together(parts, kernel->name, accesses_of(parts.front().device, usage), memory_for(usage), queue_parts);
+  } catch (const std::exception& e) {
+    if (queued.empty()) throw;
+    // The caller must not conclude that nothing runs, and queue the launch in another way.
+    HPE_THROW(HPE_ERROR_LAUNCH_FAILED, "kernel {}: {} of {} parts of a launch were queued: {}", kernel->name,
+              queued.size(), parts.size(), e.what());
+  }
   return queued;
 }
 

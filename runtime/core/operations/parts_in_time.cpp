@@ -48,7 +48,7 @@ class launch_arrays {
   void describe(const std::vector<spread::used_bytes>& used, part_in_time& part) const {
     for (const spread::used_bytes& each : used) {
       const array& its = described_[each.pointer];
-      if (each.rows) {
+      if (each.rows && !its.homes.empty()) {
         const auto offset = static_cast<std::ptrdiff_t>(its.begin) + each.rows->offset;
         part.rows.push_back({part.accesses.size(), {offset, each.rows->shape}});
       }

@@ -158,6 +158,7 @@ timepoint cuda_stream::queued(CUevent done, const std::optional<error>& failure)
     open_end_ = end;
     open_done_ = done;
     open_.store(value);
+    joined_ = 0;
   } else {
     settle(done, followed);
   }
@@ -187,15 +188,15 @@ void cuda_stream::close() noexcept {
   open_.store(0);
 }
 
-void cuda_stream::end_open(std::uint64_t value) noexcept {
-  if (const std::uint64_t open = open_.load(); open == 0 || open > value) return;
+void cuda_stream::end_open(std::uint64_t value, opening now) noexcept {
+  if (const std::uint64_t open = open_.load(); now != opening::awaited && (open == 0 || open > value)) return;
   const std::lock_guard lock(queue_);
   close();
 }
 
 bool cuda_stream::join(std::uint64_t value, function_ref<void()> queue) {
   const std::lock_guard lock(queue_);
-  if (open_.load(std::memory_order_relaxed) != value) return false;
+  if (open_.load(std::memory_order_relaxed) != value || ++joined_ > most_joined) return false;
   queue();
   return true;
 }
@@ -209,7 +210,7 @@ timepoint cuda_stream::submit(const observed_command& what, const Queue& queue) 
   const entered here(cu_, device_.context());
   const std::lock_guard lock(queue_);
   make();
-  if (what.what != observed_command::kind::enqueue) close();
+  if (what.what != observed_command::kind::enqueue || ++joined_ > most_joined) close();
   const std::uint64_t joined = open_.load(std::memory_order_relaxed);
   CUevent const done =
       joined != 0 ? nullptr : announce(what.what == observed_command::kind::launch ? what.function + 1 : 0);
@@ -329,7 +330,8 @@ timepoint cuda_stream::copy_rows(void* destination, const void* source, const bo
       // A single row has no distance.
       const bool is_last = row + 1 == rows.extent.rows;
       const std::size_t whole = is_last || size < width ? 1 : (size - width) / stride + 1;
-      if (whole < 2 || cu_.cuMemcpy2DAsync == nullptr) {
+      constexpr std::size_t largest_stride = 0x7fffffff;  // CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices
+      if (whole < 2 || stride > largest_stride || cu_.cuMemcpy2DAsync == nullptr) {
         queue_bytes(rest, width, commands, uses);
         ++row;
         continue;

@@ -93,7 +93,8 @@ class cuda_stream final : public stream {
   bool join(std::uint64_t value, function_ref<void()> queue);
   /// Ends the open command, if there is one with at most this number. Waits while a thread queues a command or calls
   /// join(). The caller must do neither.
-  void end_open(std::uint64_t value = all) noexcept;
+  enum class opening : bool { missed, awaited };  ///< whether to wait for a thread that may be opening a command
+  void end_open(std::uint64_t value = all, opening now = opening::missed) noexcept;
   /// Makes `follower` wait for a command of this stream, which must not be open.
   void hold(CUstream follower, std::uint64_t value);
 
@@ -102,6 +103,7 @@ class cuda_stream final : public stream {
   // All streams that share a hardware queue share about a thousand entries of this queue. When all entries are in use,
   // functions of the driver block. One command of hpe needs several entries: for its waits, the command and its event.
   static constexpr std::uint64_t long_queue = 256;
+  static constexpr unsigned most_joined = 128;  // pieces of work in one open command
 
   struct command {
     std::uint64_t value;
@@ -169,6 +171,7 @@ class cuda_stream final : public stream {
   CUstream end_ = nullptr;              // if not null: the stream on which the command being queued ends
   bool stays_open_ = false;             // whether that command may stay open
   std::atomic<std::uint64_t> open_{0};  // the number of the open command; 0: none. May be read without queue_.
+  unsigned joined_ = 0;                 // the pieces of work that have joined the open command
   CUstream open_end_ = nullptr;         // the stream on which the open command ends
   CUevent open_done_ = nullptr;         // the event that will follow the open command
 

@@ -10,6 +10,7 @@
 #include <future>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "hpe/hpe.h"
 #include "tests/interpose/gpu/driver_under_test.h"
@@ -129,6 +130,32 @@ TEST_F(SpreadKnown, LaunchesNeedOnlyOneCallOfTheDriver) {
   ASSERT_NO_FATAL_FAILURE(chase(100));
   EXPECT_EQ(calls_for_order(), before);
   ASSERT_NO_FATAL_FAILURE(expect_sum());
+}
+
+TEST_F(SpreadKnown, NoLaunchJoinsEarlierWorkThatTheProgramCanWaitForAlone) {
+  CUevent event = nullptr;
+  ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventRecord(event, nullptr), CUDA_SUCCESS);
+  const std::vector<std::function<CUresult()>> dividing{
+      [&] { return cuEventRecord(event, nullptr); },
+      [] { return cuStreamSynchronize(nullptr); },
+      [] { return cuCtxSynchronize(); },
+      [&] { return cuStreamWaitEvent(nullptr, event, 0); },
+      [] {
+        return cuLaunchHostFunc(
+            nullptr, [](void*) {}, nullptr);
+      },
+  };
+  for (std::size_t n = 0; n < dividing.size(); ++n) {
+    SCOPED_TRACE(n);
+    ASSERT_NO_FATAL_FAILURE(raise(3));
+    ASSERT_EQ(dividing[n](), CUDA_SUCCESS);
+    const unsigned before = calls_for_order();
+    ASSERT_NO_FATAL_FAILURE(raise(1));
+    EXPECT_GT(calls_for_order(), before);
+  }
+  ASSERT_NO_FATAL_FAILURE(expect_sum());
+  EXPECT_EQ(cuEventDestroy(event), CUDA_SUCCESS);
 }
 
 // The third launch is unlike the launches before it in a parameter that does not matter, the others in the stream.
