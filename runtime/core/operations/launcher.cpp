@@ -376,7 +376,8 @@ std::vector<timepoint> launcher::launch_parts(std::span<const team_part> parts, 
   } catch (const std::exception& e) {
     if (queued.empty()) throw;
     // The caller must not conclude that nothing runs, and queue the launch in another way.
-    HPE_THROW(HPE_ERROR_LAUNCH_FAILED, "kernel {}: {} of {} parts of a launch were queued: {}", kernel->name,
+    HPE_THROW(HPE_ERROR_LAUNCH_FAILED,
+              "kernel {}: {} of {} parts of a launch were queued, and the launch cannot be completed: {}", kernel->name,
               queued.size(), parts.size(), e.what());
   }
   return queued;
