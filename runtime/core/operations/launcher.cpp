@@ -374,7 +374,8 @@ std::vector<timepoint> launcher::launch_parts(std::span<const team_part> parts, 
   try {
     queue_together(parts, kernel->name, accesses_of(parts.front().device, usage), memory_for(usage), queue_parts);
   } catch (const std::exception& e) {
-    if (queued.empty()) throw;
+    const auto* const known = dynamic_cast<const error*>(&e);
+    if (queued.empty() || (known != nullptr && known->status() == HPE_ERROR_DEVICE_LOST)) throw;
     // The caller must not conclude that nothing runs, and queue the launch in another way.
     HPE_THROW(HPE_ERROR_LAUNCH_FAILED,
               "kernel {}: {} of {} parts of a launch were queued, and the launch cannot be completed: {}", kernel->name,
