@@ -42,12 +42,6 @@ void access_order::range_users::forget(const point_set& points) {
 }
 
 void access_order::reset(std::uint64_t size) {
-  // Later work may join the last command of a stream (device::cuda::cuda_stream), and then has the same timepoint.
-  before_.clear();
-  point_set users;
-  if (anywhere_ != nullptr) anywhere_->add_users(homes_, {}, users);
-  for (const timepoint last : users.points())
-    if (last.value > 1) before_.add({last.timeline, last.value - 1});
   uses_.clear();
   looked_at_ = 0;
   size_ = size;
@@ -102,7 +96,7 @@ void access_order::before_read(byte_range range, point_set& result) const {
     result.add(u.writer);
     result.add(u.concurrent);
   });
-  if (anywhere_ != nullptr) anywhere_->add_users(homes_, before_, result);
+  if (anywhere_ != nullptr) anywhere_->add_users(homes_, result);
 }
 
 void access_order::before_write(byte_range range, point_set& result) const {
@@ -111,7 +105,7 @@ void access_order::before_write(byte_range range, point_set& result) const {
     result.add(u.readers);
     result.add(u.concurrent);
   });
-  if (anywhere_ != nullptr) anywhere_->add_users(homes_, before_, result);
+  if (anywhere_ != nullptr) anywhere_->add_users(homes_, result);
 }
 
 void access_order::before_concurrent(byte_range range, point_set& result) const {

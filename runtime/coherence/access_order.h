@@ -29,8 +29,9 @@ struct byte_range {
 /// work is responsible for that order. For all other work, concurrent work counts as a writer.
 class access_order {
  public:
-  /// `all`: the work that may use any region's memory; may be null. Work that is queued after the next reset() counts
-  /// as concurrent work on the whole region.
+  /// `all`: the work that may use any region's memory; may be null. This work counts as concurrent work on the whole
+  /// region, also if it was queued before the region began: later work may join the last command of a stream
+  /// (device::cuda::cuda_stream), and then has the same timepoint.
   explicit access_order(work_anywhere* all = nullptr) noexcept : anywhere_(all) {}
 
   /// Sets the homes of the region: a bit for each device; 0 for memory of the host.
@@ -81,7 +82,6 @@ class access_order {
 
   work_anywhere* anywhere_;
   std::uint64_t homes_ = 0;
-  point_set before_;  // the work of anywhere_ that was queued before the region began
   map uses_;
   std::uint64_t size_ = 0;
   mutable std::uint64_t looked_at_ = 0;  ///< ranges visited since the last forget()

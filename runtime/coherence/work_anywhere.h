@@ -67,14 +67,11 @@ class work_anywhere {
     for_each(homes, [&](of_home& h) { h.named.add(point); });
     if (homes == 0) host_.named.add(point);
   }
-  /// Adds the work of use() for these homes to `result`, except for work that is in `before`.
-  void add_users(std::uint64_t homes, const point_set& before, point_set& result) const {
+  /// Adds the work of use() for these homes to `result`.
+  void add_users(std::uint64_t homes, point_set& result) const {
     if (!is_used_.load(std::memory_order_relaxed)) return;
     const lock_guard lock(mutex_);
-    const auto add = [&](const of_home& h) {
-      for (const timepoint point : h.anywhere.points())
-        if (!before.covers(point)) result.add(point);
-    };
+    const auto add = [&](const of_home& h) { result.add(h.anywhere); };
     for_each(homes, add);
     if (homes == 0) add(host_);
   }
