@@ -43,15 +43,14 @@ beside_streams::stand_in beside_streams::of(unsigned device, CUstream program, b
   return *found;
 }
 
-void beside_streams::end_open() noexcept {
+void beside_streams::end_open(device::cuda::cuda_stream::opening now) noexcept {
   const auto nth = [&](unsigned device, std::size_t n) -> device::cuda::cuda_stream* {
     const lock_guard lock(mutex_);
     const auto all = made_.find({device, true});
     return all != made_.end() && n < all->second.size() ? all->second[n].ends_there : nullptr;
   };
   for (unsigned device = 0; device < devices_.size(); ++device)
-    for (std::size_t n = 0; auto* const each = nth(device, n); ++n)
-      each->end_open(device::cuda::cuda_stream::all, device::cuda::cuda_stream::opening::awaited);
+    for (std::size_t n = 0; auto* const each = nth(device, n); ++n) each->end_open(device::cuda::cuda_stream::all, now);
 }
 
 void beside_streams::end_open(CUstream program) noexcept {

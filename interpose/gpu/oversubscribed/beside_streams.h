@@ -39,8 +39,9 @@ class beside_streams {
   /// To be called before the driver destroys a context that the program has created. The driver also destroys the
   /// context's events, so this function only removes them from the list.
   void ends(CUcontext context) noexcept;
-  /// Ends the open commands (cuda_stream) of all hpe streams, or of those of one stream of the program.
-  void end_open() noexcept;
+  /// Ends the open commands (cuda_stream) of all hpe streams, or of those of one stream of the program. `now`: whether
+  /// to wait for threads that may be opening a command.
+  void end_open(device::cuda::cuda_stream::opening now = device::cuda::cuda_stream::opening::missed) noexcept;
   void end_open(CUstream program) noexcept;
 
   /// Makes all later work on stream `later` wait for the work that is queued on stream `earlier` so far. Returns the

@@ -12,14 +12,6 @@ namespace hpe::cuda_hooks {
 
 using accessed_range = oversubscribed::accessed_range;
 
-namespace {
-
-void* pointer(CUdeviceptr address) {
-  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are integers
-}
-
-}  // namespace
-
 CUresult object_copies::find_type(CUdeviceptr address, memory_type& found) const {
   unsigned type = 0;
   const CUresult result = cu_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
@@ -74,7 +66,7 @@ std::optional<CUresult> object_copies::copy(CUdeviceptr to, CUdeviceptr from, st
     // If the data is valid in host memory, copies directly from or to host memory, without moving the data to the
     // device.
     try {
-      hpe_.copies().copy_for_program(pointer(to), pointer(from), bytes);
+      hpe_.copies().copy_for_program(oversubscribed::pointer(to), oversubscribed::pointer(from), bytes);
       return CUDA_SUCCESS;
     } catch (const std::exception& e) {
       log(log_level::warn, "a copy of {} bytes failed: {}", bytes, e.what());

@@ -98,17 +98,19 @@ class oversubscribed {
     beside_.ends(context);
     by_driver_.end(context, [](CUdeviceptr) {});
   }
-  /// Ends the open command (cuda_stream) of a stream of the program, or of all streams. hpe later waits for the work so
-  /// far, and not for the program's next work on the stream.
-  void end_open(CUstream stream) noexcept { beside_.end_open(stream); }
-  void end_open() noexcept { beside_.end_open(); }
+  /// Ends the open command (cuda_stream) of a stream of the program; without a stream, of all streams. hpe later waits
+  /// for the earlier work, and not for the program's next work on the stream.
+  void end_open(std::optional<CUstream> stream) noexcept { stream ? beside_.end_open(*stream) : beside_.end_open(); }
   /// See memory_kind::change_captures. hpe leaves no command open (cuda_stream) during captures, because it could not
   /// record the command's event on a stream that is being captured.
   static void change_captures(int by) noexcept {
     captures.fetch_add(by);
-    if (oversubscribed* const it = active(); it != nullptr && by > 0) it->beside_.end_open();
+    if (oversubscribed* const it = active(); it != nullptr && by > 0) it->beside_.end_open(opening::awaited);
   }
 
+  static void* pointer(CUdeviceptr address) {
+    return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are integers
+  }
   [[nodiscard]] program_objects& objects() noexcept { return objects_; }
   /// Returns the planner, which decides where arrays are placed and how launches are divided among the GPUs; null in
   /// programs that are not spread.
@@ -175,7 +177,7 @@ class oversubscribed {
                    repeatable* again = nullptr);
   /// Calls queue(), which queues work equal to earlier work on the same stream, and returns the result of queue(). Does
   /// not use the work's memory: hpe has not moved or copied this memory since it queued the earlier work, and will wait
-  /// for the new work before it does. Returns nullopt, and does nothing, if it is not certain that this is so.
+  /// for the new work before it does. Returns nullopt, without effect, if hpe may have moved or copied it.
   std::optional<CUresult> repeat(const repeatable& earlier, CUstream stream, function_ref<CUresult()> queue);
 
   /// Queues work whose data does not fit into device memory at once: the work accesses the rest of its data in host
@@ -198,7 +200,9 @@ class oversubscribed {
   /// with hpe memory on this device wait.
   class sequence {
    public:
-    sequence(oversubscribed& of, unsigned device) : of_(of), lock_(of.sequences_.at(device)) { of.beside_.end_open(); }
+    sequence(oversubscribed& of, unsigned device) : of_(of), lock_(of.sequences_.at(device)) {
+      of.beside_.end_open(opening::awaited);
+    }
     /// Like oversubscribed::run_parts. If `others` is empty, the program need not be spread.
     CUresult run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
                        const program_use& use, function_ref<CUresult(unsigned, CUstream)> queue) {
@@ -234,11 +238,9 @@ class oversubscribed {
   [[nodiscard]] object_copies& copies() noexcept { return copies_; }
 
  private:
+  using opening = device::cuda::cuda_stream::opening;
   oversubscribed(const device::cuda::driver& cu, core::runtime& hpe, const std::vector<CUdevice>& gpus);
   static oversubscribed* instance(const device::cuda::driver& cu, const std::vector<CUdevice>& gpus);
-  static void* pointer(CUdeviceptr address) {
-    return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are integers
-  }
   /// Whether the allocations of a device are distributed over several GPUs.
   [[nodiscard]] bool is_spread(unsigned device) const noexcept {
     return planner_ != nullptr && device == gpus_.front();

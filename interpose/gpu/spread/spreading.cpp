@@ -320,11 +320,9 @@ CUresult spreading::launch_decided(const program_launch& what, const oversubscri
   }
 }
 
-// A launch is reported to the planner if that can have an effect (counts_stays).
+// If a report to the planner can have an effect (counts_stays), the launch is not repeated, but decided again.
 std::optional<CUresult> spreading::repeat(const program_launch& what, known_launches::finding& known,
                                           function_ref<CUresult()> alone) {
-  pace_.wait(what.stream);
-  clock_.look();
   if (!needs_no_decision(&known, memory_.planner()->changes())) return std::nullopt;
   const std::optional<CUresult> result = repeat_submission(what, known, alone);
   if (result && known.same_for != always) --known.same_for;
@@ -360,16 +358,18 @@ CUresult spreading::launch(const program_launch& what, function_ref<CUresult()> 
     known_launches* const launches = may_know_ ? known_launches::of_thread() : nullptr;
     const std::uint64_t version = version_of_launches_.load(std::memory_order_acquire);
     known_launches::finding* const known = launches != nullptr ? launches->find(what, version) : nullptr;
-    if (known != nullptr && known->same_for > 0)
+    const bool may_repeat = known != nullptr && known->same_for > 0;
+    if (may_repeat) {
+      keep_pace(what);
       if (const auto result = repeat(what, *known, alone)) return *result;
+    }
     std::optional<oversubscribed::stream_place> where;
     if (const CUresult result = memory_.find_place(what.stream, where); result != CUDA_SUCCESS) return result;
     if (!where) return alone();
     const bool is_own = where->context == gpus_.context(0) && !where->captured;
     decided how;
     if (is_own) {
-      pace_.wait(what.stream);
-      clock_.look();
+      if (!may_repeat) keep_pace(what);
       how = decide(what, known);
     } else {
       how.kernel = kernel_of(what);

@@ -83,8 +83,13 @@ class spreading {
     std::uint64_t changes = 0;          // launch_planner::changes(), before the decision
     std::uint32_t same_for = 0;         // see core::launch_planner::plan
   };
-  /// known: what hpe found out about an equal launch; may be null.
+  /// known: the finding about an equal launch; may be null.
   [[nodiscard]] decided decide(const program_launch& what, const known_launches::finding* known);
+  /// To be called once for each launch on the first GPU, before hpe decides about it. May wait.
+  void keep_pace(const program_launch& what) noexcept {
+    pace_.wait(what.stream);
+    clock_.look();
+  }
   /// Whether hpe has already decided that a launch stays on one GPU; changes: launch_planner::changes(). known: may be
   /// null.
   [[nodiscard]] bool needs_no_decision(const known_launches::finding* known, std::uint64_t changes) const;
