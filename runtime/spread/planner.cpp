@@ -365,8 +365,7 @@ void planner::count_wait(known_kernel& k, double loss, const start_cost& start) 
 }
 
 // Returns the decision for a launch that has no plan, while its kernel is not ready: one device.
-const decision& planner::wait_without_plan(known_kernel& k, account& a, const query& q, const start_cost& start) {
-  if (!without_plan(a, q).is_spread()) return unplanned_;
+const decision& planner::wait_without_plan(known_kernel& k, const account& a, const query& q, const start_cost& start) {
   count_wait(k, a.gain, start);  // the gain of the last planned launch of about this size
   unplanned_.how = whole_grid(q.l.grid, machine_.devices, std::max(machine_.alone, 0));
   return unplanned_;
@@ -395,7 +394,7 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
     is_early_ = !k.asked.empty();
     const decision& like_earlier = without_plan(a, q);
     lacks_plan_ = !is_early_ && !like_earlier.is_spread();
-    return start == nullptr || lacks_plan_ ? like_earlier : wait_without_plan(k, a, q, *start);
+    return start == nullptr || !like_earlier.is_spread() ? like_earlier : wait_without_plan(k, a, q, *start);
   };
   if (c->now == nullptr) {
     if (--c->until_look > 0 && c->added == k.added) return unplanned();

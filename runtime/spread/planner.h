@@ -169,7 +169,8 @@ class planner {
   [[nodiscard]] bool count_uses(account& a, const outlook& now);
   void settle(std::span<const std::uint64_t> addresses, double stake, bool from_resident = false);
   void count_wait(known_kernel& kernel, double loss, const start_cost& start);
-  const decision& wait_without_plan(known_kernel& kernel, account& a, const query& q, const start_cost& start);
+  /// Turns a spread launch of without_plan() into one on one device, which waits for the start of the kernel's parts.
+  const decision& wait_without_plan(known_kernel& kernel, const account& a, const query& q, const start_cost& start);
   account& account_of(known_kernel& kernel, const query& q);
   void forget(account& a);
   void forget_all();

@@ -69,7 +69,7 @@ namespace {
 
 // Calls visit(offset, shape) for the bytes of a range that are in none of the rows, in groups of equal distance.
 template <class Visit>
-void for_each_gap(byte_range in, const placed_box& rows, const Visit& visit) {
+void for_each_range_between(byte_range in, const placed_box& rows, const Visit& visit) {
   const std::uint64_t width = rows.shape.extent.width, stride = rows.shape.strides.row, count = rows.shape.extent.rows;
   const auto visit_range = [&](std::uint64_t begin, std::uint64_t end) {
     begin = std::max(begin, in.begin);
@@ -109,7 +109,7 @@ std::vector<timepoint> upload_between_rows(const resources& with, const device_a
       part.end = std::min(part.end, access.range.end);
       if (part.empty()) return;  // only bytes behind the allocation
       const device_access write{&r, part, HPE_OUT};
-      for_each_gap(part, *access.rows, [&](std::uint64_t at, const box& shape) {
+      for_each_range_between(part, *access.rows, [&](std::uint64_t at, const box& shape) {
         copies.reserve(copies.size() + 1);
         copies.push_back(queue_ordered(std::span(&write, 1), with.devices, [&](const point_set& after) {
           return with.engine.upload_rows(home, r.layout.base + at, shape, after.points(), device::priority::launch);

@@ -17,8 +17,7 @@ namespace {
 // Does not return OUT_OF_MEMORY: the program could conclude that nothing has run, and repeat the launch.
 CUresult incomplete(const part_kernel& kernel, std::size_t queued, std::size_t parts, const std::string& why) {
   trace::refusals::add();
-  log(log_level::error, "kernel {}: {} of {} parts of a launch were queued, and the launch cannot be completed: {}",
-      kernel.name, queued, parts, why);
+  log(log_level::error, "{}", core::words_for_incomplete_launch(kernel.name, queued, parts, why));
   return CUDA_ERROR_LAUNCH_FAILED;
 }
 

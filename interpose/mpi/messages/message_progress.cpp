@@ -44,14 +44,9 @@ void progress::detach() {
 // call MPI while another thread continues the transfers, because MPI would let only one of the two threads in.
 void progress::step() {
   progress& all = of_process();
-  int events = 0;
-  if (!all.idle() && all.attached_) {
-    std::unique_lock lock(all.mutex_, std::defer_lock);
-    // Of several threads that wait, each must soon see what the others have done.
-    if (all.waiting_.load(std::memory_order_relaxed) <= 1) lock.lock();
-    if (lock.owns_lock() || lock.try_lock()) events = all.take_turn();
-  }
-  if (events == 0) std::this_thread::yield();
+  // If several threads wait, none of them blocks here, so that each soon sees the results of the other threads.
+  const bool alone = all.waiting_.load(std::memory_order_relaxed) <= 1;
+  if (all.take_turn(alone ? other_threads::awaited : other_threads::left_alone) == 0) std::this_thread::yield();
 }
 
 // The program's own waits continue transfers sooner. So this thread only matters in calls that the wrappers cannot
@@ -92,15 +87,13 @@ void progress::repeat(poll each) { polls_.push_back(std::move(each)); }
 
 // advance() calls functions of MPI, which call this function again. The inner call finds that held_ is not 0 and
 // returns at once.
-int progress::called_by_mpi() {
-  progress& all = of_process();
-  if (all.idle() || !all.attached_) return 0;
-  const std::unique_lock lock(all.mutex_, std::try_to_lock);
-  return lock.owns_lock() ? all.take_turn() : 0;
-}
+int progress::called_by_mpi() { return of_process().take_turn(other_threads::left_alone); }
 
-int progress::take_turn() {
-  if (held_ != 0) return 0;
+int progress::take_turn(other_threads others) {
+  if (idle() || !attached_) return 0;
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (others == other_threads::awaited) lock.lock();
+  if ((!lock.owns_lock() && !lock.try_lock()) || held_ != 0) return 0;
   ++held_;
   const int events = advance();
   --held_;
@@ -109,7 +102,7 @@ int progress::take_turn() {
 
 void progress::catch_up() {
   const std::lock_guard lock(mutex_);
-  if (!idle() && attached_) take_turn();
+  take_turn(other_threads::awaited);
 }
 
 void progress::look() {

@@ -122,8 +122,10 @@ class progress {
 
   progress() = default;
   static int called_by_mpi();
-  /// Continues all transfers. The caller has locked mutex_.
-  int take_turn();
+  enum class other_threads : bool { left_alone, awaited };
+  /// Continues all transfers once. While another thread does so or holds a guard, waits for this thread or does
+  /// nothing. Returns the number of transfers and polls that have ended.
+  int take_turn(other_threads others);
   static void step();
   void assist();
   int advance();

@@ -70,6 +70,12 @@ timepoint enqueue_in(submission& work, device::stream& stream, const std::functi
 
 }  // namespace
 
+std::string words_for_incomplete_launch(const std::string& kernel, std::size_t queued, std::size_t parts,
+                                        const std::string& why) {
+  return fmt::format("kernel {}: {} of {} parts of a launch were queued, and the launch cannot be completed: {}",
+                     kernel, queued, parts, why);
+}
+
 bool queues_for_hpe() noexcept { return functions_of_program != 0; }
 
 launcher::launcher(const work::resources& with, coherence::region_table& regions, coherence::announcements& announced,
@@ -377,9 +383,8 @@ std::vector<timepoint> launcher::launch_parts(std::span<const team_part> parts, 
     const auto* const known = dynamic_cast<const error*>(&e);
     if (queued.empty() || (known != nullptr && known->status() == HPE_ERROR_DEVICE_LOST)) throw;
     // The caller must not conclude that nothing runs, and queue the launch in another way.
-    HPE_THROW(HPE_ERROR_LAUNCH_FAILED,
-              "kernel {}: {} of {} parts of a launch were queued, and the launch cannot be completed: {}", kernel->name,
-              queued.size(), parts.size(), e.what());
+    HPE_THROW(HPE_ERROR_LAUNCH_FAILED, "{}",
+              words_for_incomplete_launch(kernel->name, queued.size(), parts.size(), e.what()));
   }
   return queued;
 }

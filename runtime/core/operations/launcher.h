@@ -95,10 +95,15 @@ struct beside_part {
 struct queued_beside {
   timepoint end;
   /// The value of launcher::epoch() if all memory of the work is settled (coherence::region::is_settled); otherwise 0.
-  /// As long as epoch() returns this value, and nobody has waited for `end` or asked whether it is reached, equal work
-  /// needs no submission if `end` is reached only after this work too.
+  /// Later equal work needs no submission of its own if epoch() still returns this value, no caller has waited for
+  /// `end` or asked whether it is reached, and `end` will be reached only after the later work too.
   std::uint64_t settled_at = 0;
 };
+
+/// Returns the error message for a launch of which only `queued` of several parts could be queued, for the reason
+/// `why`.
+[[nodiscard]] std::string words_for_incomplete_launch(const std::string& kernel, std::size_t queued, std::size_t parts,
+                                                      const std::string& why);
 
 /// Whether the calling thread runs a function of the program that queues work for launcher::record() or enqueue().
 [[nodiscard]] bool queues_for_hpe() noexcept;

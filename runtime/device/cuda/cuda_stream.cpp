@@ -272,11 +272,10 @@ cuda_stream::checked_copy cuda_stream::check_copy(void* destination, const void*
 }
 
 template <class Queue>
-timepoint cuda_stream::submit_copy(const checked_copy& what, std::size_t bytes, const Queue& queue) {
+timepoint cuda_stream::submit_with_host_memory(const observed_command& what, const Queue& queue) {
   std::vector<cuda_pinned_memory::pinned_use> uses;
   try {
-    const timepoint point = submit({observed_command::kind::copy, what.to, what.from, bytes},
-                                   [&](std::size_t& commands) { queue(commands, uses); });
+    const timepoint point = submit(what, [&](std::size_t& commands) { queue(commands, uses); });
     set_.host().done(uses, point);
     return point;
   } catch (...) {
@@ -315,9 +314,10 @@ void cuda_stream::queue_bytes(const checked_copy& what, std::size_t bytes, std::
 
 timepoint cuda_stream::copy(void* destination, const void* source, std::size_t bytes) {
   const checked_copy what = check_copy(destination, source, bytes);
-  return submit_copy(what, bytes, [&](std::size_t& commands, std::vector<cuda_pinned_memory::pinned_use>& uses) {
+  const auto queue = [&](std::size_t& commands, std::vector<cuda_pinned_memory::pinned_use>& uses) {
     queue_bytes(what, bytes, commands, uses);
-  });
+  };
+  return submit_with_host_memory({observed_command::kind::copy, what.to, what.from, bytes}, queue);
 }
 
 timepoint cuda_stream::copy_rows(void* destination, const void* source, const box& rows) {
@@ -351,7 +351,7 @@ timepoint cuda_stream::copy_rows(void* destination, const void* source, const bo
       row += whole;
     }
   };
-  return submit_copy(what, rows.bytes(), queue);
+  return submit_with_host_memory({observed_command::kind::copy, what.to, what.from, rows.bytes()}, queue);
 }
 
 timepoint cuda_stream::fill(void* destination, std::uint8_t value, std::size_t bytes) {
@@ -387,22 +387,14 @@ timepoint cuda_stream::take_fingerprint(fingerprint* result, const void* source,
   how.block[0] = fingerprint_threads;
   constexpr unsigned blocks_of_a_unit = 4;
   how.grid[0] = device_.info().compute_units * blocks_of_a_unit;
-  std::vector<cuda_pinned_memory::pinned_use> uses;
-  try {
-    const observed_command what{observed_command::kind::launch, 0, 0, 0, code.kernel.function};
-    const timepoint point = submit(what, [&](std::size_t& commands) {
-      check(cu_.cuMemsetD8Async(code.sums, 0, sizeof *result, stream_), "queuing a fill");
-      ++commands;
-      check(launch_kernel(cu_, kernel, how, extra, stream_), "launching a kernel");
-      ++commands;
-      queue_bytes({number_of(result), code.sums, side::host, side::device}, sizeof *result, commands, uses);
-    });
-    set_.host().done(uses, point);
-    return point;
-  } catch (...) {
-    set_.host().done(uses, {});
-    throw;
-  }
+  const auto queue = [&](std::size_t& commands, std::vector<cuda_pinned_memory::pinned_use>& uses) {
+    check(cu_.cuMemsetD8Async(code.sums, 0, sizeof *result, stream_), "queuing a fill");
+    ++commands;
+    check(launch_kernel(cu_, kernel, how, extra, stream_), "launching a kernel");
+    ++commands;
+    queue_bytes({number_of(result), code.sums, side::host, side::device}, sizeof *result, commands, uses);
+  };
+  return submit_with_host_memory({observed_command::kind::launch, 0, 0, 0, code.kernel.function}, queue);
 }
 
 timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<const std::byte> parameters) {

@@ -10,7 +10,8 @@
 ///
 /// A command that ends on another stream (ends_on) may be *open*: its event is not recorded yet. Later work on the
 /// other stream becomes part of the open command, without an event of its own. The command ends, and its event is
-/// recorded, when somebody asks whether it is reached, or waits for it, or another command is queued.
+/// recorded, when a caller asks whether the command is reached or waits for it, when another command is queued, or when
+/// most_joined pieces of work have joined it.
 
 #include <atomic>
 #include <chrono>
@@ -127,9 +128,10 @@ class cuda_stream final : public stream {
     }
   };
   [[nodiscard]] checked_copy check_copy(void* destination, const void* source, std::size_t bytes) const;
-  /// Calls queue(commands, uses) in submit(). The uses of pinned memory end with the command.
+  /// Like submit(), for a command that uses pinned host memory: calls queue(commands, uses), which adds these uses.
+  /// They end with the command.
   template <class Queue>
-  timepoint submit_copy(const checked_copy& what, std::size_t bytes, const Queue& queue);
+  timepoint submit_with_host_memory(const observed_command& what, const Queue& queue);
   /// Returns how many of the bytes one command of the driver may copy.
   [[nodiscard]] std::size_t bytes_of_command(const checked_copy& what, std::size_t bytes,
                                              std::vector<cuda_pinned_memory::pinned_use>& uses);

@@ -411,11 +411,15 @@ class certain_accesses::launch_solver {
     shape_.reset();
     if (outer.size() <= 2) {
       box made{{static_cast<std::size_t>(run)}, {}};
-      if (!outer.empty()) made.extent.rows = static_cast<std::size_t>(outer[0].count);
-      if (!outer.empty()) made.strides.row = static_cast<std::size_t>(outer[0].distance);
+      if (!outer.empty()) {
+        made.extent.rows = static_cast<std::size_t>(outer[0].count);
+        made.strides.row = static_cast<std::size_t>(outer[0].distance);
+      }
       const __int128 plane = made.span();
-      if (outer.size() == 2) made.extent.planes = static_cast<std::size_t>(outer[1].count);
-      if (outer.size() == 2) made.strides.plane = static_cast<std::size_t>(outer[1].distance);
+      if (outer.size() == 2) {
+        made.extent.planes = static_cast<std::size_t>(outer[1].count);
+        made.strides.plane = static_cast<std::size_t>(outer[1].distance);
+      }
       if (outer.size() < 2 || plane <= outer[1].distance) shape_ = made;
     }
     std::vector<__int128> begins{all.low};
