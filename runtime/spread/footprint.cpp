@@ -28,8 +28,9 @@ bool are_written(const used_bytes& range, std::uint64_t address, const std::vect
   return end >= address + range.last;
 }
 
-// Rows with less than this part of a range, more rows, and smaller planes are not worth the copies of the bytes between
-// them.
+// Bytes are treated as rows only if the rows contain at least this part of the range, are at most this many, and are in
+// planes of at least this size. Otherwise, copies of the bytes between the rows may take longer than a copy of the
+// range.
 constexpr double least_part = 0.75;
 constexpr std::size_t most_rows = std::size_t{1} << 18, least_plane = std::size_t{256} << 10;
 

@@ -20,8 +20,8 @@ struct used_bytes {
   std::uint64_t first = 0, last = 0;
   bool is_written = false;
   bool is_overwritten = false;  // whether the blocks write each of the bytes, and read none of them
-  /// The bytes that the blocks write if they write not all bytes, but many, and read none: all other bytes of the array
-  /// keep their values. The offset is that in the array.
+  /// The rows that the blocks write, if they write most but not all bytes of the range, and read none of them. The
+  /// other bytes of the array keep their values. The offset is from the begin of the array.
   std::optional<placed_box> rows{};
 };
 

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -20,7 +22,7 @@ namespace hpe::cuda_hooks {
 /// decisive parameters (kernel_model). Each thread has an object of its own.
 class known_launches {
  public:
-  /// What hpe found out about a launch.
+  /// The result of hpe's examination of a launch.
   struct finding {
     std::uint64_t changes = 0;              // launch_planner::changes(), before the decision
     std::uint32_t same_for = 0;             // launch_planner::plan::same_for, less the launches since then
@@ -53,7 +55,7 @@ class known_launches {
   static constexpr std::size_t most_kernels = 1024, most_launches = 16384;
 
   [[nodiscard]] static std::vector<key_part> parts_of(const spread::kernel_model& kernel);
-  /// Makes key_. Returns false if the launch does not pass its parameters one by one.
+  /// Sets key_ to the key of a launch. Returns false if the launch does not pass its parameters one by one.
   [[nodiscard]] bool make_key(const program_launch& what, const std::vector<key_part>& parts);
 
   std::uint64_t version_ = 0;

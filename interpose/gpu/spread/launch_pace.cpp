@@ -12,7 +12,8 @@ using clock = std::chrono::steady_clock;
 CUevent launch_pace::oldest(CUstream stream) {
   const lock_guard lock(mutex_);
   if (stream != stream_ || ends_.size() < most_ahead_) return nullptr;
-  // Afterwards, fewer than most_ahead_ launches may be unfinished.
+  // Older events do not matter: when the event returned here is reached, fewer than most_ahead_ launches are
+  // unfinished.
   while (ends_.size() > most_ahead_) {
     spare_.push_back(ends_.front());
     ends_.pop_front();

@@ -1,5 +1,6 @@
 // Launches that stay on one GPU in a program that is spread over the stand-in's two devices (HPE_SPREAD=1). hpe submits
-// only the first of equal launches; whatever hpe does with their arrays must wait for all of them.
+// only the first of several equal launches. If hpe then moves, copies or frees their arrays, it must wait for all of
+// these launches.
 #include <cuda.h>
 #include <gtest/gtest.h>
 
@@ -158,7 +159,8 @@ TEST_F(SpreadKnown, NoLaunchJoinsEarlierWorkThatTheProgramCanWaitForAlone) {
   EXPECT_EQ(cuEventDestroy(event), CUDA_SUCCESS);
 }
 
-// The third launch is unlike the launches before it in a parameter that does not matter, the others in the stream.
+// The third launch differs from the earlier launches in a parameter that does not decide about accesses, and the fourth
+// in the stream.
 TEST_F(SpreadKnown, LaunchesWithOtherNumbersAreKnown) {
   ASSERT_NO_FATAL_FAILURE(raise(2));
   const unsigned before = calls_for_order();

@@ -102,7 +102,7 @@ TEST(Larger, SeveralDevicesRunEachPart) {
   }
 }
 
-// The grid cannot be cut into parts whose data fits, but each device can run a part of it.
+// No part of the grid has data that fits into device memory, but each device can run a part of the grid.
 TEST(Larger, SeveralDevicesAccessDataInHostMemory) {
   const outcome enough = soft_run(cuda_program("larger ") + "steps", 1);
   ASSERT_EQ(exit_status(enough), 0) << enough.text;
