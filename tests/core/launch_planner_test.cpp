@@ -115,5 +115,33 @@ TEST_F(launches_of_threads, wait_only_for_moves_of_their_own_arrays) {
   EXPECT_TRUE(is_on_both_devices(other));
 }
 
+// Programs for one GPU, such as those with an allocator of their own, use the first bytes of a large allocation most.
+TEST(arrays_larger_than_a_device, begin_on_the_first_device_and_leave_a_part_of_it_free) {
+  constexpr std::size_t memory = std::size_t{64} << 20;
+  ::setenv("HPE_DEVICE_MEMORY", "64M", 1);  // the devices read this variable themselves
+  options chosen = options::from_environment();
+  chosen.devices = "soft:2";
+  chosen.oversubscribe = oversubscription::off;
+  runtime with(chosen);
+  launch_planner planner(with.devices(), with.memory(), with.spread().copies_of_arrays(), {0, 1});
+  std::byte* const array = planner.allocate(memory / 4 * 5, launch_planner::first_home::one);
+  const coherence::region& r = *with.memory().find(array).region;
+  {
+    const lock_guard lock(r.mutex);
+    std::vector<std::uint64_t> ends;
+    r.for_each_home(r.whole(), [&](unsigned home, coherence::byte_range part) {
+      EXPECT_EQ(home, ends.size());
+      ends.push_back(part.end);
+    });
+    EXPECT_EQ(ends, (std::vector<std::uint64_t>{memory / 16 * 15, memory / 4 * 5}));
+  }
+  // A small array of the program still fits on the first device.
+  std::byte* const small = planner.allocate(memory / 32, launch_planner::first_home::one);
+  EXPECT_EQ(with.memory().find(small).region->home_set(), 1U);
+  planner.forget(array);
+  planner.forget(small);
+  ::unsetenv("HPE_DEVICE_MEMORY");
+}
+
 }  // namespace
 }  // namespace hpe::core

@@ -132,7 +132,7 @@ class memory_of_hpe final : public memory_kind {
   void change_captures(int by) override { oversubscribed::change_captures(by); }
   // A wait for the earlier work must not include the later work.
   void divided(std::optional<CUstream> stream) override {
-    with<oversubscribed>([&](oversubscribed& all) { all.end_open(stream); });
+    with<oversubscribed>([&](oversubscribed& all) { all.divided(stream); });
   }
 
   std::optional<CUresult> run(const device_call& call, queue_part queue) override {

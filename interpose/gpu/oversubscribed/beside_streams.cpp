@@ -43,30 +43,37 @@ beside_streams::stand_in beside_streams::of(unsigned device, CUstream program, b
   return *found;
 }
 
-void beside_streams::end_open(device::cuda::cuda_stream::opening now) noexcept {
+template <class Visit>
+void beside_streams::each_own(const Visit& visit) noexcept {
   const auto nth = [&](unsigned device, std::size_t n) -> device::cuda::cuda_stream* {
     const lock_guard lock(mutex_);
     const auto all = made_.find({device, true});
     return all != made_.end() && n < all->second.size() ? all->second[n].ends_there : nullptr;
   };
   for (unsigned device = 0; device < devices_.size(); ++device)
-    for (std::size_t n = 0; auto* const each = nth(device, n); ++n) each->end_open(device::cuda::cuda_stream::all, now);
+    for (std::size_t n = 0; auto* const each = nth(device, n); ++n) visit(*each);
 }
 
-void beside_streams::end_open(CUstream program) noexcept {
-  for (unsigned device = 0; device < devices_.size(); ++device) {
-    device::cuda::cuda_stream* its = nullptr;
-    {
-      const lock_guard lock(mutex_);
-      const auto found = chosen_.find({program, device, true});
-      if (found != chosen_.end() && found->second != nullptr) its = found->second->ends_there;
-    }
-    if (its != nullptr) its->end_open();
-  }
+device::cuda::cuda_stream* beside_streams::own_of(CUstream program, unsigned device) noexcept {
+  const lock_guard lock(mutex_);
+  const auto found = chosen_.find({program, device, true});
+  return found != chosen_.end() && found->second != nullptr ? found->second->ends_there : nullptr;
+}
+
+void beside_streams::end_open() noexcept {
+  using device::cuda::cuda_stream;
+  each_own([](cuda_stream& each) { each.end_open(cuda_stream::all, cuda_stream::opening::awaited); });
+}
+
+void beside_streams::divide(std::optional<CUstream> program) noexcept {
+  if (!program) return each_own([](device::cuda::cuda_stream& each) { each.divide(); });
+  for (unsigned device = 0; device < devices_.size(); ++device)
+    if (auto* const own = own_of(*program, device)) own->divide();
 }
 
 void beside_streams::ends(CUstream program) noexcept {
-  end_open(program);
+  for (unsigned device = 0; device < devices_.size(); ++device)
+    if (auto* const own = own_of(program, device)) own->end_open();
   const lock_guard lock(mutex_);
   for (auto each = chosen_.lower_bound({program, 0, false});
        each != chosen_.end() && std::get<CUstream>(each->first) == program;) {

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -39,10 +40,11 @@ class beside_streams {
   /// To be called before the driver destroys a context that the program has created. The driver also destroys the
   /// context's events, so this function only removes them from the list.
   void ends(CUcontext context) noexcept;
-  /// Ends the open commands (cuda_stream) of all hpe streams, or of those of one stream of the program. `now`: whether
-  /// to wait for threads that may be opening a command.
-  void end_open(device::cuda::cuda_stream::opening now = device::cuda::cuda_stream::opening::missed) noexcept;
-  void end_open(CUstream program) noexcept;
+  /// Ends the open commands (cuda_stream) of all hpe streams; waits for threads that may be opening a command.
+  void end_open() noexcept;
+  /// Calls cuda_stream::divide() for the hpe streams of one stream of the program, or, without a stream, for all hpe
+  /// streams.
+  void divide(std::optional<CUstream> program) noexcept;
 
   /// Makes all later work on stream `later` wait for the work that is queued on stream `earlier` so far. Returns the
   /// driver's result.
@@ -51,6 +53,11 @@ class beside_streams {
  private:
   static constexpr std::size_t most_streams = 32;  // limit for each pair of device and `is_own`
   [[nodiscard]] stand_in* choose(unsigned device, bool is_own) HPE_REQUIRES(mutex_);
+  /// Calls visit(stream), without mutex_, for each hpe stream whose work ends on a stream of the program.
+  template <class Visit>
+  void each_own(const Visit& visit) noexcept;
+  /// Returns the hpe stream whose work ends on this stream of the program; null if there is none.
+  [[nodiscard]] device::cuda::cuda_stream* own_of(CUstream program, unsigned device) noexcept;
   CUresult take(CUcontext context, CUevent& event) noexcept;
   void give_back(CUcontext context, CUevent event) noexcept;
 

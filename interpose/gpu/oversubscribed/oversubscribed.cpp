@@ -243,7 +243,7 @@ std::optional<device::memory_usage> oversubscribed::memory() const {
 program_use oversubscribed::use_of(const parameter_words& found, bool follows_pointers) const {
   program_use result;
   result.unsure = true;
-  result.everything = !found || (follows_pointers && !(zero_copy_ && wanted()));
+  result.everything = !found || (follows_pointers && !may_use_zero_copy());
   result.follows_pointers = follows_pointers && !result.everything;
   if (result.everything) return result;
   for (const program_object& object : objects_.find_all(*found)) result.add(object, HPE_INOUT);
@@ -295,7 +295,8 @@ beside_streams::stand_in oversubscribed::beside_of(const stream_place& where, CU
 }
 
 CUresult oversubscribed::between_streams(const beside_streams::stand_in& beside, CUstream hpe_stream, bool waits,
-                                         CUstream stream, CUcontext context, function_ref<CUresult()> queue) {
+                                         CUstream stream, CUcontext context, openness how,
+                                         function_ref<CUresult()> queue) {
   CUcontext of_hpe = nullptr;
   cu_.cuCtxGetCurrent(&of_hpe);
   CUresult ready = CUDA_SUCCESS;
@@ -312,7 +313,7 @@ CUresult oversubscribed::between_streams(const beside_streams::stand_in& beside,
   }
   if (beside.ends_there != nullptr) {
     // With --oversubscribe, await_room() must know how much work is unfinished.
-    beside.ends_there->ends_on(stream, !wanted() && captures.load() == 0);
+    beside.ends_there->ends_on(stream, wanted() || captures.load() != 0 ? openness::none : how);
     return CUDA_SUCCESS;
   }
   // If the hpe stream cannot wait for the program's stream, this thread waits for the program's stream.
@@ -380,7 +381,9 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
         const entered programs(cu_, where.context);
         result = queue();
       } else {
-        result = between_streams(beside, static_cast<CUstream>(hpe_stream), waits, stream, where.context, queue);
+        // hpe waits for all work that may use any memory, so it need not be able to wait for a part of this work.
+        const openness how = use.everything ? openness::lasting : openness::until_divided;
+        result = between_streams(beside, static_cast<CUstream>(hpe_stream), waits, stream, where.context, how, queue);
       }
       return static_cast<int>(result);
     };
@@ -456,7 +459,8 @@ CUresult oversubscribed::queue_parts(const stream_place& where, CUstream stream,
     const auto work = [&](std::size_t n, void* hpe_stream, bool waits) {
       auto* const own = static_cast<CUstream>(hpe_stream);
       result = n < others.size() ? queue_on_other(others[n], own)
-                                 : between_streams(beside, own, waits, stream, where.context, queue_own);
+                                 : between_streams(beside, own, waits, stream, where.context, openness::until_divided,
+                                                   queue_own);
       return static_cast<int>(result);
     };
     hpe_.kernels().enqueue_parts_beside(

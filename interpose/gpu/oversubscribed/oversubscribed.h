@@ -98,14 +98,14 @@ class oversubscribed {
     beside_.ends(context);
     by_driver_.end(context, [](CUdeviceptr) {});
   }
-  /// Ends the open command (cuda_stream) of a stream of the program; without a stream, of all streams. hpe later waits
-  /// for the earlier work, and not for the program's next work on the stream.
-  void end_open(std::optional<CUstream> stream) noexcept { stream ? beside_.end_open(*stream) : beside_.end_open(); }
+  /// See memory_kind::divided. hpe later waits for the earlier work, and not for the program's next work on the stream,
+  /// unless both may use any memory.
+  void divided(std::optional<CUstream> stream) noexcept { beside_.divide(stream); }
   /// See memory_kind::change_captures. hpe leaves no command open (cuda_stream) during captures, because it could not
   /// record the command's event on a stream that is being captured.
   static void change_captures(int by) noexcept {
     captures.fetch_add(by);
-    if (oversubscribed* const it = active(); it != nullptr && by > 0) it->beside_.end_open(opening::awaited);
+    if (oversubscribed* const it = active(); it != nullptr && by > 0) it->beside_.end_open();
   }
 
   static void* pointer(CUdeviceptr address) {
@@ -129,7 +129,9 @@ class oversubscribed {
   /// Returns the memory that a kernel may use if hpe does not know its accesses (HPE_SCOPE). find() returns the words
   /// of its parameters; nullopt if they are not known.
   [[nodiscard]] program_use use_of_unknown(function_ref<parameter_words()> find) const {
-    return scope_ == kernel_scope::all ? use_of(std::nullopt) : use_of(find(), scope_ == kernel_scope::automatic);
+    const bool follows_pointers = scope_ == kernel_scope::automatic;
+    const bool uses_everything = scope_ == kernel_scope::all || (follows_pointers && !may_use_zero_copy());
+    return uses_everything ? use_of(std::nullopt) : use_of(find(), follows_pointers);
   }
   /// Returns the objects that contain one of the words and the objects that every launch may use; everything if the
   /// words are not known. follows_pointers: whether the work may also use other objects; without zero-copy memory, the
@@ -201,7 +203,7 @@ class oversubscribed {
   class sequence {
    public:
     sequence(oversubscribed& of, unsigned device) : of_(of), lock_(of.sequences_.at(device)) {
-      of.beside_.end_open(opening::awaited);
+      of.beside_.end_open();
     }
     /// Like oversubscribed::run_parts. If `others` is empty, the program need not be spread.
     CUresult run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
@@ -238,13 +240,15 @@ class oversubscribed {
   [[nodiscard]] object_copies& copies() noexcept { return copies_; }
 
  private:
-  using opening = device::cuda::cuda_stream::opening;
+  using openness = device::cuda::cuda_stream::openness;
   oversubscribed(const device::cuda::driver& cu, core::runtime& hpe, const std::vector<CUdevice>& gpus);
   static oversubscribed* instance(const device::cuda::driver& cu, const std::vector<CUdevice>& gpus);
   /// Whether the allocations of a device are distributed over several GPUs.
   [[nodiscard]] bool is_spread(unsigned device) const noexcept {
     return planner_ != nullptr && device == gpus_.front();
   }
+  /// Whether work may access data in zero-copy memory.
+  [[nodiscard]] bool may_use_zero_copy() const noexcept { return zero_copy_ && wanted(); }
   [[nodiscard]] bool takes(unsigned device, std::size_t bytes) const noexcept {
     return is_spread(device) ? bytes >= smallest_spread : wanted() && bytes >= smallest;
   }
@@ -255,8 +259,9 @@ class oversubscribed {
   CUresult allocate(CUdeviceptr& made, std::size_t bytes, unsigned device);
   bool give_back(freed_memory::list&& freed) noexcept;
   [[nodiscard]] beside_streams::stand_in beside_of(const stream_place& where, CUstream stream);
+  /// how: how long a command of the hpe stream may stay open that contains this work.
   CUresult between_streams(const beside_streams::stand_in& beside, CUstream hpe_stream, bool waits, CUstream stream,
-                           CUcontext context, function_ref<CUresult()> queue);
+                           CUcontext context, openness how, function_ref<CUresult()> queue);
   CUresult run(const stream_place& where, CUstream stream, const program_use& use, function_ref<CUresult()> queue);
   CUresult queue_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
                        const program_use& use, function_ref<CUresult(unsigned, CUstream)> queue);

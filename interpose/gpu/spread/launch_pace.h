@@ -18,29 +18,39 @@ class launch_pace {
  public:
   explicit launch_pace(const device::cuda::driver& cu) : cu_(cu) {}
 
-  /// To be called before a launch is decided. If the stream has a number of early launches, waits until the GPU has
-  /// finished the first of them. This number is four, and grows while the GPU finishes launches sooner than the program
-  /// queues them. If the GPU does not finish a launch in 0.3 s, or if the waits have taken 2 s in all, this object
-  /// waits no more, because a kernel may wait for a later action of the program.
+  /// To be called before a launch is decided. If the stream has four groups of early launches, waits until the GPU has
+  /// finished the first group. A group is one launch, or several launches if the GPU finishes them in a short time. If
+  /// the GPU does not finish a group in 0.3 s, or if the waits have taken 2 s in all, this object waits no more, because
+  /// a kernel may wait for a later action of the program.
   void wait(CUstream stream) noexcept;
   /// To be called after an early launch (planner::is_early) has been queued. Forgets the launches on other streams.
   void queued(CUstream stream) noexcept;
 
  private:
-  static constexpr std::size_t least_ahead = 4, largest_ahead = 64;
-  static constexpr std::chrono::milliseconds long_wait{1}, longest_wait{300}, longest_waits{2000};
+  using clock = std::chrono::steady_clock;
+  struct group {
+    CUevent end = nullptr;
+    clock::time_point queued;
+  };
+  static constexpr std::size_t most_groups = 4;
+  static constexpr unsigned largest_group = 64;
+  // The queued groups should last longer than the GPU and the program need to notice each other's progress, but not so
+  // long that many launches miss a new plan.
+  static constexpr std::chrono::microseconds short_time{500}, long_time{2000};
+  static constexpr std::chrono::milliseconds longest_wait{300}, longest_waits{2000};
 
-  [[nodiscard]] CUevent oldest(CUstream stream);
-  void note_wait(CUevent event, bool was_ready, std::chrono::steady_clock::duration passed);
+  [[nodiscard]] group oldest(CUstream stream);
+  void note_wait(const group& ended, bool was_ready, clock::duration passed);
 
   const device::cuda::driver& cu_;
   std::atomic<bool> is_over_{false}, is_full_{false};
   mutex mutex_;
   CUstream stream_ HPE_GUARDED_BY(mutex_) = nullptr;
-  std::size_t most_ahead_ HPE_GUARDED_BY(mutex_) = least_ahead;
-  std::deque<CUevent> ends_ HPE_GUARDED_BY(mutex_);
+  unsigned group_size_ HPE_GUARDED_BY(mutex_) = 1;
+  unsigned in_last_group_ HPE_GUARDED_BY(mutex_) = 0;  // launches since the last event
+  std::deque<group> groups_ HPE_GUARDED_BY(mutex_);
   std::vector<CUevent> spare_ HPE_GUARDED_BY(mutex_);
-  std::chrono::steady_clock::duration waited_ HPE_GUARDED_BY(mutex_){};
+  clock::duration waited_ HPE_GUARDED_BY(mutex_){};
 };
 
 }  // namespace hpe::cuda_hooks

@@ -127,7 +127,7 @@ std::byte* launch_planner::allocate(std::size_t bytes, first_home where) {
     if (auto* const made = if_there_is_room([&] { return memory_.allocate(bytes, list_.front()); })) return made;
   std::byte* made = nullptr;
   try {
-    made = allocate_over_devices(bytes, if_there_is_room);
+    made = allocate_over_devices(bytes, where, if_there_is_room);
   } catch (const error& e) {
     // To the program, a device that cannot be used is memory that it does not have.
     if (e.status() != HPE_ERROR_INITIALIZATION) throw;
@@ -140,7 +140,15 @@ std::byte* launch_planner::allocate(std::size_t bytes, first_home where) {
 }
 
 template <class IfThereIsRoom>
-std::byte* launch_planner::allocate_over_devices(std::size_t bytes, const IfThereIsRoom& if_there_is_room) {
+std::byte* launch_planner::allocate_over_devices(std::size_t bytes, first_home where,
+                                                 const IfThereIsRoom& if_there_is_room) {
+  if (where == first_home::one) {
+    // Later small arrays, and the driver, need memory of the first devices, too.
+    constexpr std::size_t kept_part = 16;
+    std::vector<std::uint16_t> homes = first_devices_first(bytes, kept_part);
+    if (auto* const made = if_there_is_room([&] { return memory_.allocate_striped(bytes, std::move(homes)); }))
+      return made;
+  }
   const spread::array_placement first = first_placement(bytes);
   if (first.how == spread::array_placement::kind::parts) {
     spread::kernel_array whole;
@@ -152,13 +160,19 @@ std::byte* launch_planner::allocate_over_devices(std::size_t bytes, const IfTher
   }
   for (const unsigned device : list_)
     if (auto* const made = if_there_is_room([&] { return memory_.allocate(bytes, device); })) return made;
+  return memory_.allocate_striped(bytes, first_devices_first(bytes, 0));
+}
+
+std::vector<std::uint16_t> launch_planner::first_devices_first(std::size_t bytes, std::size_t kept_part) const {
   std::vector<std::uint16_t> homes((bytes + granule_size - 1) / granule_size, static_cast<std::uint16_t>(list_.back()));
   auto next = homes.begin();
   for (const unsigned device : list_) {
-    const std::size_t room = devices_.at(device).memory().free / granule_size;
+    const device::memory_usage amount = devices_.at(device).memory();
+    const std::size_t kept = kept_part == 0 ? 0 : amount.total / kept_part;
+    const std::size_t room = amount.free > kept ? (amount.free - kept) / granule_size : 0;
     next = std::fill_n(next, std::min<std::size_t>(room, homes.end() - next), static_cast<std::uint16_t>(device));
   }
-  return memory_.allocate_striped(bytes, std::move(homes));
+  return homes;
 }
 
 void launch_planner::describe_homes(const coherence::region& r, spread::kernel_array& to) const {

@@ -29,7 +29,7 @@ class launch_planner {
                  spread::device_number alone = -1);
 
   enum class first_home : std::uint8_t {
-    one,    // on the first device, as a program for one device expects; in parts if the array does not fit there
+    one,    // on the first device, as a program for one device expects; the rest, if it does not fit, on the others
     parts,  // in parts on all devices if each part has several granules, otherwise on the first device
   };
   /// Allocates an array that no kernel has used yet. If the devices of the list have too little memory, the array is
@@ -104,7 +104,11 @@ class launch_planner {
   [[nodiscard]] const spread::kernel_array* describe(const void* pointer) HPE_REQUIRES(mutex_);
   void describe_homes(const coherence::region& r, spread::kernel_array& to) const HPE_REQUIRES(r.mutex);
   template <class IfThereIsRoom>
-  [[nodiscard]] std::byte* allocate_over_devices(std::size_t bytes, const IfThereIsRoom& if_there_is_room);
+  [[nodiscard]] std::byte* allocate_over_devices(std::size_t bytes, first_home where,
+                                                 const IfThereIsRoom& if_there_is_room);
+  /// Homes for an array that fills the free memory of the first device of the list, then that of the next one, and so
+  /// on. A device keeps one part of `kept_part` equal parts of its memory free; 0: none. The last device gets the rest.
+  [[nodiscard]] std::vector<std::uint16_t> first_devices_first(std::size_t bytes, std::size_t kept_part) const;
   class moves;
   /// Stores the measured price of moves in a file for later processes, if arrays have moved since the last call and the
   /// price has changed.

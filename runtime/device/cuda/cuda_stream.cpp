@@ -140,7 +140,7 @@ bool cuda_stream::record(CUevent done, CUstream end) noexcept {
 
 timepoint cuda_stream::queued(CUevent done, const std::optional<error>& failure) {
   CUstream const end = std::exchange(end_, nullptr);
-  const bool stays_open = !failure && end != nullptr && stays_open_ && set_.observer() == nullptr;
+  const bool stays_open = !failure && end != nullptr && openness_ != openness::none && set_.observer() == nullptr;
   bool followed = false;
   if (failure) {
     if (end != nullptr) cu_.cuStreamSynchronize(end);
@@ -157,6 +157,7 @@ timepoint cuda_stream::queued(CUevent done, const std::optional<error>& failure)
   if (stays_open) {
     open_end_ = end;
     open_done_ = done;
+    lasts_.store(openness_ == openness::lasting);
     open_.store(value);
     joined_ = 0;
   } else {
@@ -217,7 +218,7 @@ timepoint cuda_stream::submit(const observed_command& what, const Queue& queue) 
   std::size_t commands = 0;
   std::optional<error> failure;
   end_ = nullptr;
-  stays_open_ = false;
+  openness_ = openness::none;
   try {
     queue(commands);
   } catch (const std::exception& e) {
@@ -229,7 +230,10 @@ timepoint cuda_stream::submit(const observed_command& what, const Queue& queue) 
     failure = known != nullptr ? *known : no_memory();
   }
   if (joined != 0) {
-    if (!stays_open_) close();
+    if (openness_ == openness::none)
+      close();
+    else if (openness_ == openness::until_divided)
+      lasts_.store(false);
     return {number_, joined};
   }
   const timepoint point = queued(done, failure);

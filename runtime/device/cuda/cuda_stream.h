@@ -10,8 +10,8 @@
 ///
 /// A command that ends on another stream (ends_on) may be *open*: its event is not recorded yet. Later work on the
 /// other stream becomes part of the open command, without an event of its own. The command ends, and its event is
-/// recorded, when a caller asks whether the command is reached or waits for it, when another command is queued, or when
-/// most_joined pieces of work have joined it.
+/// recorded, when a caller asks whether the command is reached or waits for it, when another command is queued, when
+/// most_joined pieces of work have joined it, or, unless all its work is *lasting*, at divide().
 
 #include <atomic>
 #include <chrono>
@@ -81,13 +81,24 @@ class cuda_stream final : public stream {
   /// Returns the name of the kernel that was running or would have run next when the stream was lost; an empty name if
   /// there was no such kernel.
   [[nodiscard]] std::string lost_kernel() const;
+  /// How long the command that contains a piece of work may stay open.
+  enum class openness : std::uint8_t {
+    none,           ///< not at all
+    until_divided,  ///< until divide(), because a caller may wait for this work, but not for later work
+    lasting         ///< also after divide(): who waits for this work always waits for the later work on the stream, too
+  };
   /// A function that is passed to enqueue() calls this if it has queued its work on another stream, `other`, of the
   /// device's context. The command then ends when `other` has finished this work. Before, the function must have made
-  /// `other` wait for all unfinished commands of this stream. stays_open: whether the command may stay open; then all
-  /// commands of this stream must end on `other`, until end_open() has returned.
-  void ends_on(CUstream other, bool stays_open) noexcept {
+  /// `other` wait for all unfinished commands of this stream. If the command may stay open, all commands of this stream
+  /// must end on `other`, until end_open() has returned.
+  void ends_on(CUstream other, openness how) noexcept {
     end_ = other;
-    stays_open_ = stays_open;
+    openness_ = how;
+  }
+  /// To be called when the program can wait for the work queued so far, but not for later work. Ends the open command,
+  /// if there is one, unless all its work is lasting.
+  void divide() noexcept {
+    if (open_.load() != 0 && !lasts_.load()) end_open();
   }
   /// If the command with this number is open, calls queue(), which may queue work on the stream on which the command
   /// ends, so that the work becomes part of the command. Otherwise returns false.
@@ -171,8 +182,9 @@ class cuda_stream final : public stream {
   std::atomic<std::uint64_t> submitted_{0};
   // The members below are guarded by queue_.
   CUstream end_ = nullptr;              // if not null: the stream on which the command being queued ends
-  bool stays_open_ = false;             // whether that command may stay open
+  openness openness_ = openness::none;  // how long that command may stay open
   std::atomic<std::uint64_t> open_{0};  // the number of the open command; 0: none. May be read without queue_.
+  std::atomic<bool> lasts_{false};      // whether all work of the open command is lasting. May be read without queue_.
   unsigned joined_ = 0;                 // the pieces of work that have joined the open command
   CUstream open_end_ = nullptr;         // the stream on which the open command ends
   CUevent open_done_ = nullptr;         // the event that will follow the open command

@@ -112,19 +112,28 @@ TEST_F(LaunchPace, TheFifthLaunchWaitsForTheFirst) {
   fifth.join();
 }
 
-// The GPU would be idle if it had to wait for the program after every four short launches.
-TEST_F(LaunchPace, MoreLaunchesAreQueuedAheadIfTheGpuFinishesThemSooner) {
+// The GPU would be idle if it had to wait for the program after every four short launches, and an event after each
+// launch would take as long as a short launch.
+TEST_F(LaunchPace, GroupsGrowIfTheGpuFinishesThemSoon) {
   ASSERT_NO_FATAL_FAILURE(queue_four());
-  stand_in::pause(false);
-  ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
-  pace_.wait(stream_);  // the first launch is finished, so eight launches may be queued ahead
-  stand_in::pause(true);
-  for (int n = 4; n < 9; ++n) {
-    const unsigned queries = stand_in::calls("cuEventQuery");
-    pace_.wait(stream_);
-    EXPECT_EQ(stand_in::calls("cuEventQuery"), queries) << "launch " << n << " need not wait";
-    ASSERT_EQ(cuMemsetD32Async(memory_, 1, 1, stream_), CUDA_SUCCESS);
-    pace_.queued(stream_);
+  const auto queue = [&](int launches) {
+    for (int n = 0; n < launches; ++n) {
+      const unsigned queries = stand_in::calls("cuEventQuery");
+      pace_.wait(stream_);
+      EXPECT_EQ(stand_in::calls("cuEventQuery"), queries) << "launch " << n << " need not wait";
+      ASSERT_EQ(cuMemsetD32Async(memory_, 1, 1, stream_), CUDA_SUCCESS);
+      pace_.queued(stream_);
+    }
+  };
+  for (const int group : {2, 4}) {
+    stand_in::pause(false);
+    ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
+    const unsigned queries = stand_in::calls("cuEventQuery"), records = stand_in::calls("cuEventRecord");
+    pace_.wait(stream_);  // the first group is finished
+    EXPECT_EQ(stand_in::calls("cuEventQuery"), queries + 1);
+    stand_in::pause(true);
+    ASSERT_NO_FATAL_FAILURE(queue(group));
+    EXPECT_EQ(stand_in::calls("cuEventRecord"), records + 1);
   }
 }
 

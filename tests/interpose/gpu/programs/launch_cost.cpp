@@ -10,12 +10,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <utility>
 #include <vector>
 
 namespace {
 
-// With --spread, both kernels stay on one device: `adds` because it is short, and `asks` because it reads the number of
-// the multiprocessor on which it runs.
+// With --spread, all kernels stay on one device: `adds` because it is short, `asks` because it reads the number of the
+// multiprocessor on which it runs, and `follows` because it may use any memory.
 const char* const code = R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -33,6 +34,13 @@ const char* const code = R"(.version 8.0
   st.global.u32 [%d3], %r1;
   ret;
 }
+.visible .entry follows(.param .u64 follows_0, .param .u64 follows_1, .param .u32 follows_2) {
+  .reg .pred %p; .reg .b64 %d<3>;
+  ld.param.u64 %d0, [follows_0]; ld.global.u64 %d1, [%d0];
+  setp.eq.u64 %p, %d1, 0; @%p bra END;
+  st.global.u64 [%d1], %d0;
+END: ret;
+}
 )";
 
 // Returns the processor time of the calling thread, which other threads and programs do not affect.
@@ -48,18 +56,26 @@ void require(CUresult result, const char* what) {
   std::exit(3);
 }
 
-void measure(const char* name, int launches, CUfunction function, void** parameters) {
+// after: called after each launch; how: says what it does.
+template <class After>
+void measure(const char* name, int launches, CUfunction function, void** parameters, After after, const char* how) {
   std::array<double, 21> batches{};
   for (double& batch : batches) {
     const double begin = nanoseconds();
-    for (int i = 0; i < launches; ++i)
+    for (int i = 0; i < launches; ++i) {
       require(cuLaunchKernel(function, 2, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), "a launch");
+      after();
+    }
     batch = (nanoseconds() - begin) / launches;
     require(cuCtxSynchronize(), "a wait");
   }
   std::sort(batches.begin(), batches.end());
-  std::printf("ns per launch: median %8.2f, fastest %8.2f, quarter %8.2f  %s\n", batches[batches.size() / 2],
-              batches.front(), batches[batches.size() / 4], name);
+  std::printf("ns per launch: median %8.2f, fastest %8.2f, quarter %8.2f  %s%s%s\n", batches[batches.size() / 2],
+              batches.front(), batches[batches.size() / 4], name, *how != '\0' ? ", " : "", how);
+}
+
+void measure(const char* name, int launches, CUfunction function, void** parameters) {
+  measure(name, launches, function, parameters, [] {}, "");
 }
 
 }  // namespace
@@ -70,10 +86,11 @@ int main(int argc, char** argv) {
   require(cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
   require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
   CUmodule module = nullptr;
-  CUfunction adds = nullptr, asks = nullptr;
+  CUfunction adds = nullptr, asks = nullptr, follows = nullptr;
   require(cuModuleLoadData(&module, code), "cuModuleLoadData");
   require(cuModuleGetFunction(&adds, module, "adds"), "cuModuleGetFunction");
   require(cuModuleGetFunction(&asks, module, "asks"), "cuModuleGetFunction");
+  require(cuModuleGetFunction(&follows, module, "follows"), "cuModuleGetFunction");
   constexpr std::size_t bytes = std::size_t{1} << 20;
   std::vector<CUdeviceptr> arrays(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 0);
   for (CUdeviceptr& each : arrays) require(cuMemAlloc(&each, bytes), "cuMemAlloc");
@@ -90,4 +107,17 @@ int main(int argc, char** argv) {
   void* of_hpe[] = {&arrays[0], &arrays[1], &number};
   measure("a short kernel over two arrays", 100, adds, of_hpe);
   measure("a kernel with an obstacle over two arrays", 100, asks, of_hpe);
+  for (const CUdeviceptr each : arrays) require(cuMemsetD8(each, 0, bytes), "cuMemsetD8");
+  const auto other_number = [&number] { ++number; };
+  CUevent event = nullptr;
+  require(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  const auto record = [event] { require(cuEventRecord(event, nullptr), "cuEventRecord"); };
+  const auto wait = [] { require(cuStreamSynchronize(nullptr), "cuStreamSynchronize"); };
+  const std::array<std::pair<const char*, CUfunction>, 3> kernels{
+      {{"a short kernel", adds}, {"a kernel with an obstacle", asks}, {"a kernel that may use any memory", follows}}};
+  for (const auto& [name, kernel] : kernels) {
+    measure(name, 100, kernel, of_hpe, other_number, "each time with another number");
+    measure(name, 100, kernel, of_hpe, record, "each launch before an event");
+    measure(name, 100, kernel, of_hpe, wait, "each launch before a wait");
+  }
 }
