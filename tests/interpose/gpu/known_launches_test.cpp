@@ -159,10 +159,37 @@ TEST_F(SpreadKnown, NoLaunchJoinsEarlierWorkThatTheProgramCanWaitForAlone) {
   EXPECT_EQ(cuEventDestroy(event), CUDA_SUCCESS);
 }
 
+// Who waits for a launch that may use any memory waits for all later ones, too, so waits of the program do not divide
+// them. But they divide such launches from a launch whose memory hpe knows.
+TEST_F(SpreadKnown, LaunchesThatMayUseAnyMemoryJoinAlsoAfterWaits) {
+  ASSERT_NO_FATAL_FAILURE(chase(3));
+  const unsigned before = calls_for_order();
+  for (int n = 0; n < 10; ++n) {
+    ASSERT_NO_FATAL_FAILURE(chase(1));
+    ASSERT_EQ(cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  }
+  EXPECT_EQ(calls_for_order(), before);
+  stand_in::pause(true);
+  ASSERT_NO_FATAL_FAILURE(chase(1));
+  EXPECT_EQ(calls_for_order(), before);
+  unsigned sum = 0;
+  expect_wait([&] { EXPECT_EQ(hpeMemcpy(&sum, reinterpret_cast<void*>(array_), sizeof sum), HPE_SUCCESS); });
+  EXPECT_EQ(sum, expected_);
+
+  ASSERT_NO_FATAL_FAILURE(chase(3));
+  ASSERT_NO_FATAL_FAILURE(raise(3));
+  ASSERT_EQ(cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+  const unsigned divided = calls_for_order();
+  ASSERT_NO_FATAL_FAILURE(chase(1));
+  EXPECT_GT(calls_for_order(), divided);
+  ASSERT_NO_FATAL_FAILURE(expect_sum());
+}
+
 // The third launch differs from the earlier launches in a parameter that does not decide about accesses, and the fourth
 // in the stream.
 TEST_F(SpreadKnown, LaunchesWithOtherNumbersAreKnown) {
-  ASSERT_NO_FATAL_FAILURE(raise(2));
+  ASSERT_NO_FATAL_FAILURE(raise(3));
   const unsigned before = calls_for_order();
   ASSERT_NO_FATAL_FAILURE(raise(1, nullptr, 5));
   EXPECT_EQ(calls_for_order(), before);
