@@ -133,8 +133,8 @@ class memory_kind {
   virtual void change_captures(int /*by*/) {}
   /// Called where the program can tell apart the earlier and the later work of a stream: before it lets the stream wait
   /// for an event, a value in memory or a function, and after it has recorded an event on the stream or has waited for
-  /// the stream's work. Without a stream: all streams of the process.
-  virtual void divided(std::optional<CUstream> /*stream*/) {}
+  /// the stream's work (has_waited). Without a stream: all streams of the process.
+  virtual void divided(std::optional<CUstream> /*stream*/, bool /*has_waited*/) {}
   virtual void code(const program_code_event& /*event*/) {}
 
   // ---- work

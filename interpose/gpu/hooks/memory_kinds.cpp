@@ -131,8 +131,8 @@ class memory_of_hpe final : public memory_kind {
   }
   void change_captures(int by) override { oversubscribed::change_captures(by); }
   // A wait for the earlier work must not include the later work.
-  void divided(std::optional<CUstream> stream) override {
-    with<oversubscribed>([&](oversubscribed& all) { all.divided(stream); });
+  void divided(std::optional<CUstream> stream, bool has_waited) override {
+    with<oversubscribed>([&](oversubscribed& all) { all.divided(stream, has_waited); });
   }
 
   std::optional<CUresult> run(const device_call& call, queue_part queue) override {

@@ -41,8 +41,8 @@ class waiting_driver_call : trace::awaited {
       : awaited({words_for_call, entry, reinterpret_cast<std::uintptr_t>(handle)}) {}
 };
 
-inline void tell_divided(std::optional<CUstream> stream) {
-  memory_kinds::each([&](memory_kind& kind) { kind.divided(stream); });
+inline void tell_divided(std::optional<CUstream> stream, bool has_waited = false) {
+  memory_kinds::each([&](memory_kind& kind) { kind.divided(stream, has_waited); });
 }
 
 // Lets the kinds of memory observe a step, if `result` is CUDA_SUCCESS, or an error of the context, whose work has
@@ -56,7 +56,9 @@ using order_kind = order_step::kind;
 
 // Likewise, for a step that divides the earlier work from the later work of a stream; without a stream, of all streams.
 inline CUresult dividing(std::optional<CUstream> stream, CUresult result, const order_step& step) {
-  if (result == CUDA_SUCCESS) tell_divided(stream);
+  const bool waited =
+      step.what == order_step::kind::waited_for_stream || step.what == order_step::kind::waited_for_context;
+  if (result == CUDA_SUCCESS) tell_divided(stream, waited);
   return ordered(result, step);
 }
 

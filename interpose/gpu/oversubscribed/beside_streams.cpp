@@ -65,10 +65,10 @@ void beside_streams::end_open() noexcept {
   each_own([](cuda_stream& each) { each.end_open(cuda_stream::all, cuda_stream::opening::awaited); });
 }
 
-void beside_streams::divide(std::optional<CUstream> program) noexcept {
-  if (!program) return each_own([](device::cuda::cuda_stream& each) { each.divide(); });
+void beside_streams::divide(std::optional<CUstream> program, bool has_waited) noexcept {
+  if (!program) return each_own([&](device::cuda::cuda_stream& each) { each.divide(has_waited); });
   for (unsigned device = 0; device < devices_.size(); ++device)
-    if (auto* const own = own_of(*program, device)) own->divide();
+    if (auto* const own = own_of(*program, device)) own->divide(has_waited);
 }
 
 void beside_streams::ends(CUstream program) noexcept {

@@ -458,9 +458,9 @@ CUresult oversubscribed::queue_parts(const stream_place& where, CUstream stream,
     };
     const auto work = [&](std::size_t n, void* hpe_stream, bool waits) {
       auto* const own = static_cast<CUstream>(hpe_stream);
-      result = n < others.size() ? queue_on_other(others[n], own)
-                                 : between_streams(beside, own, waits, stream, where.context, openness::until_divided,
-                                                   queue_own);
+      result = n < others.size()
+                   ? queue_on_other(others[n], own)
+                   : between_streams(beside, own, waits, stream, where.context, openness::until_divided, queue_own);
       return static_cast<int>(result);
     };
     hpe_.kernels().enqueue_parts_beside(

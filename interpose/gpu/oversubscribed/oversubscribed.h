@@ -100,7 +100,7 @@ class oversubscribed {
   }
   /// See memory_kind::divided. hpe later waits for the earlier work, and not for the program's next work on the stream,
   /// unless both may use any memory.
-  void divided(std::optional<CUstream> stream) noexcept { beside_.divide(stream); }
+  void divided(std::optional<CUstream> stream, bool has_waited) noexcept { beside_.divide(stream, has_waited); }
   /// See memory_kind::change_captures. hpe leaves no command open (cuda_stream) during captures, because it could not
   /// record the command's event on a stream that is being captured.
   static void change_captures(int by) noexcept {
@@ -202,9 +202,7 @@ class oversubscribed {
   /// with hpe memory on this device wait.
   class sequence {
    public:
-    sequence(oversubscribed& of, unsigned device) : of_(of), lock_(of.sequences_.at(device)) {
-      of.beside_.end_open();
-    }
+    sequence(oversubscribed& of, unsigned device) : of_(of), lock_(of.sequences_.at(device)) { of.beside_.end_open(); }
     /// Like oversubscribed::run_parts. If `others` is empty, the program need not be spread.
     CUresult run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,
                        const program_use& use, function_ref<CUresult(unsigned, CUstream)> queue) {

@@ -20,8 +20,8 @@ class launch_pace {
 
   /// To be called before a launch is decided. If the stream has four groups of early launches, waits until the GPU has
   /// finished the first group. A group is one launch, or several launches if the GPU finishes them in a short time. If
-  /// the GPU does not finish a group in 0.3 s, or if the waits have taken 2 s in all, this object waits no more, because
-  /// a kernel may wait for a later action of the program.
+  /// the GPU does not finish a group in 0.3 s, or if the waits have taken 2 s in all, this object waits no more,
+  /// because a kernel may wait for a later action of the program.
   void wait(CUstream stream) noexcept;
   /// To be called after an early launch (planner::is_early) has been queued. Forgets the launches on other streams.
   void queued(CUstream stream) noexcept;

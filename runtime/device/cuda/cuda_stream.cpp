@@ -167,7 +167,7 @@ timepoint cuda_stream::queued(CUevent done, const std::optional<error>& failure)
   return {number_, value};
 }
 
-// If the event is not recorded, all commands up to the last one have finished.
+// Without `followed`, all commands up to the last one have finished.
 void cuda_stream::settle(CUevent done, bool followed) noexcept {
   if (followed) {
     pending_.back().done = done;
@@ -179,11 +179,12 @@ void cuda_stream::settle(CUevent done, bool followed) noexcept {
   completed_.store(std::max(completed_.load(), value));
 }
 
-void cuda_stream::close() noexcept {
+void cuda_stream::close(bool may_be_done) noexcept {
   if (open_.load(std::memory_order_relaxed) == 0) return;
   const entered here(cu_, device_.context());
   CUevent const done = std::exchange(open_done_, nullptr);
-  const bool followed = record(done, open_end_);
+  const bool is_done = may_be_done && cu_.cuStreamQuery(open_end_) == CUDA_SUCCESS;
+  const bool followed = !is_done && record(done, open_end_);
   const std::lock_guard lock(pending_mutex_);
   settle(done, followed);
   open_.store(0);
@@ -193,6 +194,12 @@ void cuda_stream::end_open(std::uint64_t value, opening now) noexcept {
   if (const std::uint64_t open = open_.load(); now != opening::awaited && (open == 0 || open > value)) return;
   const std::lock_guard lock(queue_);
   close();
+}
+
+void cuda_stream::divide(bool has_waited) noexcept {
+  if (open_.load() == 0 || lasts_.load()) return;
+  const std::lock_guard lock(queue_);
+  if (!lasts_.load(std::memory_order_relaxed)) close(has_waited);
 }
 
 bool cuda_stream::join(std::uint64_t value, function_ref<void()> queue) {

@@ -96,10 +96,9 @@ class cuda_stream final : public stream {
     openness_ = how;
   }
   /// To be called when the program can wait for the work queued so far, but not for later work. Ends the open command,
-  /// if there is one, unless all its work is lasting.
-  void divide() noexcept {
-    if (open_.load() != 0 && !lasts_.load()) end_open();
-  }
+  /// if there is one, unless all its work is lasting. has_waited: whether the program has just waited for the stream on
+  /// which the command ends; then the command needs no event if the stream has no later work.
+  void divide(bool has_waited) noexcept;
   /// If the command with this number is open, calls queue(), which may queue work on the stream on which the command
   /// ends, so that the work becomes part of the command. Otherwise returns false.
   bool join(std::uint64_t value, function_ref<void()> queue);
@@ -165,8 +164,9 @@ class cuda_stream final : public stream {
   bool record(CUevent done, CUstream end) noexcept;
   /// Completes the entry of the last command in pending_, after record(); the caller holds pending_mutex_.
   void settle(CUevent done, bool followed) noexcept;
-  /// Ends the open command, if there is one; the caller holds queue_.
-  void close() noexcept;
+  /// Ends the open command, if there is one; the caller holds queue_. may_be_done: whether the work of the command has
+  /// probably finished; then asks the driver before it records the event.
+  void close(bool may_be_done = false) noexcept;
   /// Waits until no work of this stream runs. If the driver reports an error, marks the device as lost.
   void drain() noexcept;
   void check(CUresult result, const char* what);

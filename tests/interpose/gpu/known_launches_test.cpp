@@ -159,6 +159,23 @@ TEST_F(SpreadKnown, NoLaunchJoinsEarlierWorkThatTheProgramCanWaitForAlone) {
   EXPECT_EQ(cuEventDestroy(event), CUDA_SUCCESS);
 }
 
+// After the program has waited for the stream, hpe knows that the launches have ended.
+TEST_F(SpreadKnown, LaunchesBeforeAWaitNeedNoEvent) {
+  ASSERT_NO_FATAL_FAILURE(raise(3));
+  ASSERT_EQ(cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+  const auto calls = [] { return stand_in::calls("cuEventRecord") + stand_in::calls("cuEventQuery"); };
+  const unsigned before = calls();
+  for (int n = 0; n < 10; ++n) {
+    ASSERT_NO_FATAL_FAILURE(raise(2));
+    ASSERT_EQ(n % 2 == 0 ? cuStreamSynchronize(nullptr) : cuCtxSynchronize(), CUDA_SUCCESS);
+  }
+  EXPECT_EQ(calls(), before);
+  stand_in::pause(true);
+  ASSERT_NO_FATAL_FAILURE(raise(1));
+  ASSERT_EQ(cuStreamQuery(nullptr), CUDA_ERROR_NOT_READY);
+  expect_wait([&] { EXPECT_EQ(cuMemFree(array_), CUDA_SUCCESS); });
+}
+
 // Who waits for a launch that may use any memory waits for all later ones, too, so waits of the program do not divide
 // them. But they divide such launches from a launch whose memory hpe knows.
 TEST_F(SpreadKnown, LaunchesThatMayUseAnyMemoryJoinAlsoAfterWaits) {

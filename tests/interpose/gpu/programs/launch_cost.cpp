@@ -75,7 +75,8 @@ void measure(const char* name, int launches, CUfunction function, void** paramet
 }
 
 void measure(const char* name, int launches, CUfunction function, void** parameters) {
-  measure(name, launches, function, parameters, [] {}, "");
+  measure(
+      name, launches, function, parameters, [] {}, "");
 }
 
 }  // namespace

@@ -393,6 +393,7 @@ STAND_IN CUresult cuStreamSynchronize(CUstream given) {
   return CUDA_SUCCESS;
 }
 STAND_IN CUresult cuStreamQuery(CUstream given) {
+  COUNT();
   stream* s = nullptr;
   if (const CUresult wrong = find(given, s); wrong != CUDA_SUCCESS) return wrong;
   return s->work.reached(s->work.last()) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
