@@ -52,6 +52,7 @@ oversubscribed::oversubscribed(const device::cuda::driver& cu, core::runtime& hp
     ordinals_.push_back(ordinal);
     all_.push_back(&dynamic_cast<const device::cuda::cuda_device&>(hpe.devices().at(d)));
     sequences_.emplace_back();
+    if (hpe.devices().at(d).share() != nullptr) has_outgrown_ = true;
   }
   for (const CUdevice gpu : gpus)
     if (const auto number = number_of(gpu)) gpus_.push_back(*number);
@@ -160,7 +161,7 @@ CUresult oversubscribed::allocate(CUdeviceptr& made, std::size_t bytes, unsigned
     give_back(std::move(unnoted));
     throw;
   }
-  if (objects_.bytes_on(device) > from.most_of(device)) has_outgrown_.store(true, std::memory_order_relaxed);
+  if (objects_.bytes_on(device) > from.most_of(device)) outgrow();
   made = address;
   return CUDA_SUCCESS;
 }
@@ -254,6 +255,12 @@ bool oversubscribed::may_evict() const {
   return has_outgrown_.load(std::memory_order_relaxed) ||
          hpe_.count().bytes_evicted.load(std::memory_order_relaxed) != 0;
 }
+
+bool oversubscribed::outgrow() noexcept {
+  const bool could_evict = may_evict();
+  has_outgrown_.store(true, std::memory_order_relaxed);
+  return !could_evict;
+}
 bool oversubscribed::may_own(CUdeviceptr address) const { return hpe_.memory().is_in_space(pointer(address)); }
 
 program_use oversubscribed::use_of(std::span<const accessed_range> ranges) const {
@@ -313,7 +320,7 @@ CUresult oversubscribed::between_streams(const beside_streams::stand_in& beside,
   }
   if (beside.ends_there != nullptr) {
     // With --oversubscribe, await_room() must know how much work is unfinished.
-    beside.ends_there->ends_on(stream, wanted() || captures.load() != 0 ? openness::none : how);
+    beside.ends_there->ends_on(stream, (wanted() && may_evict()) || captures.load() != 0 ? openness::none : how);
     return CUDA_SUCCESS;
   }
   // If the hpe stream cannot wait for the program's stream, this thread waits for the program's stream.

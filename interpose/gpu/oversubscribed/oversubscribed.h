@@ -127,10 +127,12 @@ class oversubscribed {
 
   using parameter_words = std::optional<std::vector<CUdeviceptr>>;
   /// Returns the memory that a kernel may use if hpe does not know its accesses (HPE_SCOPE). find() returns the words
-  /// of its parameters; nullopt if they are not known.
+  /// of its parameters; nullopt if they are not known. As long as all data is in device memory, the result is
+  /// everything, because such work can follow other such work on its stream by repeat().
   [[nodiscard]] program_use use_of_unknown(function_ref<parameter_words()> find) const {
     const bool follows_pointers = scope_ == kernel_scope::automatic;
-    const bool uses_everything = scope_ == kernel_scope::all || (follows_pointers && !may_use_zero_copy());
+    const bool uses_everything =
+        scope_ == kernel_scope::all || (follows_pointers && !(may_use_zero_copy() && may_evict()));
     return uses_everything ? use_of(std::nullopt) : use_of(find(), follows_pointers);
   }
   /// Returns the objects that contain one of the words and the objects that every launch may use; everything if the
@@ -146,8 +148,11 @@ class oversubscribed {
   [[nodiscard]] program_use use_of(std::span<const accessed_range> ranges) const;
   /// Whether an address is in the address space of hpe memory, perhaps outside every allocation.
   [[nodiscard]] bool may_own(CUdeviceptr address) const;
-  /// Whether hpe has evicted data, or will, because the program has allocated more than a device has. Costs two loads.
+  /// Whether hpe has evicted data, or will, because the program has allocated more than a device has, or because
+  /// processes share the devices (HPE_SHARE). Costs two loads.
   [[nodiscard]] bool may_evict() const;
+  /// To be called if data does not fit into device memory. Returns whether may_evict() was false until now.
+  bool outgrow() noexcept;
 
   /// The context and device in which a piece of work is queued.
   struct stream_place {
@@ -177,7 +182,8 @@ class oversubscribed {
   /// the used memory at once. If `again` is not null, describes the work there.
   CUresult try_run(const stream_place& where, CUstream stream, const program_use& use, function_ref<CUresult()> queue,
                    repeatable* again = nullptr);
-  /// Calls queue(), which queues work equal to earlier work on the same stream, and returns the result of queue(). Does
+  /// Calls queue(), which queues work equal to earlier work on the same stream, and returns the result of queue(). All
+  /// work that may use any memory (program_use::everything) is equal in this sense. Does
   /// not use the work's memory: hpe has not moved or copied this memory since it queued the earlier work, and will wait
   /// for the new work before it does. Returns nullopt, without effect, if hpe may have moved or copied it.
   std::optional<CUresult> repeat(const repeatable& earlier, CUstream stream, function_ref<CUresult()> queue);
@@ -284,7 +290,7 @@ class oversubscribed {
   // work.
   std::deque<writer_first_mutex> sequences_;
   unfinished_parts parts_;
-  std::atomic<bool> has_outgrown_{false};  // whether the allocations on a device were larger than its memory
+  std::atomic<bool> has_outgrown_{false};  // see outgrow(); also true if processes share the devices
 };
 
 }  // namespace hpe::cuda_hooks

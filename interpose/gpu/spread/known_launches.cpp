@@ -64,6 +64,11 @@ known_launches::finding* known_launches::find(const program_launch& what, std::u
   return found != launches_.end() ? &found->second : nullptr;
 }
 
+oversubscribed::repeatable& known_launches::anything_on(CUstream stream) {
+  if (anything_.size() >= most_streams) anything_.clear();
+  return anything_[stream];
+}
+
 void known_launches::add(const program_launch& what, const spread::kernel_model* kernel, const finding& found) {
   if (kernels_.size() >= most_kernels || launches_.size() >= most_launches) {
     kernels_.clear();

@@ -38,6 +38,8 @@ class known_launches {
   /// Returns the finding about an equal launch; null if there is none. The object forgets all launches when `version`
   /// is another number than in the last call.
   [[nodiscard]] finding* find(const program_launch& what, std::uint64_t version);
+  /// Returns the latest submission on a stream of a launch that may use any memory. The caller may change it.
+  [[nodiscard]] oversubscribed::repeatable& anything_on(CUstream stream);
   /// Adds a finding about a launch. kernel: null if hpe has not analysed the kernel, so that its parameters do not
   /// matter; the same in all calls for a kernel.
   void add(const program_launch& what, const spread::kernel_model* kernel, const finding& found);
@@ -52,7 +54,7 @@ class known_launches {
     std::size_t operator()(std::string_view key) const noexcept { return std::hash<std::string_view>()(key); }
   };
   // Limits. Multigrid solvers repeat thousands of different launches.
-  static constexpr std::size_t most_kernels = 1024, most_launches = 16384;
+  static constexpr std::size_t most_kernels = 1024, most_launches = 16384, most_streams = 1024;
 
   [[nodiscard]] static std::vector<key_part> parts_of(const spread::kernel_model& kernel);
   /// Sets key_ to the key of a launch. Returns false if the launch does not pass its parameters one by one.
@@ -62,6 +64,7 @@ class known_launches {
   std::string key_;
   std::unordered_map<CUfunction, std::vector<key_part>> kernels_;
   std::unordered_map<std::string, finding, hash, std::equal_to<>> launches_;
+  std::unordered_map<CUstream, oversubscribed::repeatable> anything_;
 };
 
 }  // namespace hpe::cuda_hooks

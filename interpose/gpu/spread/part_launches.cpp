@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "interpose/gpu/spread/known_launches.h"
 #include "interpose/gpu/work/driver_writes.h"
 #include "interpose/gpu/work/enqueue_guard.h"
 #include "runtime/base/error.h"
@@ -296,18 +297,27 @@ part_launches& launches_of_devices::of(const device::cuda::driver& cu, oversubsc
 CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscribed& memory, const program_launch& what,
                                      function_ref<program_use()> assumed, function_ref<CUresult()> whole,
                                      function_ref<CUresult()> alone) {
-  std::optional<oversubscribed::stream_place> where;
-  if (const CUresult result = memory.find_place(what.stream, where); result != CUDA_SUCCESS) return result;
-  if (!where) return whole();
   try {
-    // As long as the data of all launches fits, hpe needs no analysis of the kernels.
+    known_launches* const launches = known_launches::of_thread();
+    oversubscribed::repeatable* const latest = launches != nullptr ? &launches->anything_on(what.stream) : nullptr;
+    const bool all_fits = !memory.may_evict();
+    if (latest != nullptr && all_fits)
+      if (const auto result = memory.repeat(*latest, what.stream, whole)) return *result;
+    std::optional<oversubscribed::stream_place> where;
+    if (const CUresult result = memory.find_place(what.stream, where); result != CUDA_SUCCESS) return result;
+    if (!where) return whole();
+    // As long as all data fits, hpe needs no analysis of the kernels.
     std::optional<program_use> found;
-    if (memory.may_evict() && !where->captured) found = of(cu, memory, where->device).find_use(what);
+    if (!all_fits && !where->captured) found = of(cu, memory, where->device).find_use(what);
     const program_use use = found ? std::move(*found) : assumed();
+    oversubscribed::repeatable submission;
     try {
-      return memory.try_run(*where, what.stream, use, whole);
+      const CUresult result = memory.try_run(*where, what.stream, use, whole, &submission);
+      if (latest != nullptr && use.everything && !where->captured && result == CUDA_SUCCESS) *latest = submission;
+      return result;
     } catch (const error& e) {
       if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+      if (all_fits && memory.outgrow()) return launch(cu, memory, what, assumed, whole, alone);
       const enqueue_guard work(what);
       if (work.failed()) return work.result();
       part_launches& launches = of(cu, memory, where->device);
