@@ -375,7 +375,11 @@ CUresult oversubscribed::run_with_zero_copy(program_use use, const std::string& 
 
 CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, const program_use& use,
                                  function_ref<CUresult()> queue, repeatable* again) {
-  if (again != nullptr) again->uses_nothing = use.none();
+  if (again != nullptr) {
+    again->uses_nothing = use.none();
+    again->on = nullptr;
+    if (&again->use != &use) again->use = use;
+  }
   if (use.none()) return queue();
   const std::shared_lock whole(sequences_.at(where.device));
   CUresult result = CUDA_SUCCESS;
@@ -404,8 +408,12 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
                                          .unsure = use.unsure,
                                          .concurrent = true,
                                          .zero_copy = use.zero_copy});
-      if (again != nullptr && queued.settled_at != 0)
-        *again = {false, where.context, beside.ends_there, queued.end.value, queued.settled_at};
+      if (again == nullptr || queued.settled_at == 0) return;
+      again->context = where.context;
+      again->device = where.device;
+      again->on = beside.ends_there;
+      again->command = queued.end.value;
+      again->settled_at = queued.settled_at;
     };
     try {
       enqueue();
@@ -420,15 +428,16 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
   }
 }
 
-std::optional<CUresult> oversubscribed::repeat(const repeatable& earlier, CUstream stream,
-                                               function_ref<CUresult()> queue) {
+std::optional<CUresult> oversubscribed::repeat(repeatable& earlier, CUstream stream, function_ref<CUresult()> queue) {
   if (earlier.uses_nothing) return queue();
   if (earlier.on == nullptr || hpe_.kernels().epoch() != earlier.settled_at) return std::nullopt;
   CUcontext current = earlier.context;
   if (stream == CU_STREAM_LEGACY) cu_.cuCtxGetCurrent(&current);
+  if (current != earlier.context) return std::nullopt;
   CUresult result = CUDA_SUCCESS;
-  if (current != earlier.context || !earlier.on->join(earlier.command, [&] { result = queue(); })) return std::nullopt;
-  return result;
+  if (earlier.on->join(earlier.command, [&] { result = queue(); })) return result;
+  if (captures.load() != 0) return std::nullopt;  // perhaps of this stream
+  return try_run({earlier.context, earlier.device, false}, stream, earlier.use, queue, &earlier);
 }
 
 CUresult oversubscribed::run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,

@@ -173,20 +173,22 @@ class oversubscribed {
   /// Describes work that try_run() has queued, for repeat().
   struct repeatable {
     bool uses_nothing = false;  // the work uses no hpe memory
+    program_use use;
     CUcontext context = nullptr;
+    unsigned device = 0;
     device::cuda::cuda_stream* on = nullptr;  // the hpe stream; null if the work must not be repeated
     std::uint64_t command = 0;                // the work is part of this command of the hpe stream
     std::uint64_t settled_at = 0;             // see core::queued_beside
   };
   /// Like run(), for a caller that has already called find_place(). Throws hpe::error if device memory cannot hold all
-  /// the used memory at once. If `again` is not null, describes the work there.
+  /// the used memory at once. If `again` is not null, describes the work there; `use` may be again->use.
   CUresult try_run(const stream_place& where, CUstream stream, const program_use& use, function_ref<CUresult()> queue,
                    repeatable* again = nullptr);
   /// Calls queue(), which queues work equal to earlier work on the same stream, and returns the result of queue(). All
-  /// work that may use any memory (program_use::everything) is equal in this sense. Does
-  /// not use the work's memory: hpe has not moved or copied this memory since it queued the earlier work, and will wait
-  /// for the new work before it does. Returns nullopt, without effect, if hpe may have moved or copied it.
-  std::optional<CUresult> repeat(const repeatable& earlier, CUstream stream, function_ref<CUresult()> queue);
+  /// work that may use any memory (program_use::everything) is equal in this sense. Does not look for the work's memory
+  /// again: hpe has not moved or copied this memory since it queued the earlier work. Returns nullopt, without effect,
+  /// if hpe may have moved or copied it. Throws like try_run().
+  std::optional<CUresult> repeat(repeatable& earlier, CUstream stream, function_ref<CUresult()> queue);
 
   /// Queues work whose data does not fit into device memory at once: the work accesses the rest of its data in host
   /// memory (work::residency). try_to_run() calls try_run() or run_parts() with the use that it gets. `refusal`: why

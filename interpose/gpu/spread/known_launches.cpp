@@ -56,17 +56,23 @@ known_launches::finding* known_launches::find(const program_launch& what, std::u
   if (version_ != version) {
     kernels_.clear();
     launches_.clear();
+    unknown_.clear();
     version_ = version;
   }
   const auto kernel = kernels_.find(what.function);
-  if (kernel == kernels_.end() || !make_key(what, kernel->second)) return nullptr;
+  if (kernel == kernels_.end()) return nullptr;
+  if (!kernel->second) {
+    const auto found = unknown_.find(what.stream);
+    return found != unknown_.end() ? &found->second : nullptr;
+  }
+  if (!make_key(what, *kernel->second)) return nullptr;
   const auto found = launches_.find(std::string_view(key_));
   return found != launches_.end() ? &found->second : nullptr;
 }
 
-oversubscribed::repeatable& known_launches::anything_on(CUstream stream) {
-  if (anything_.size() >= most_streams) anything_.clear();
-  return anything_[stream];
+known_launches::finding& known_launches::unknown_on(CUstream stream) {
+  if (unknown_.size() >= most_streams) unknown_.clear();
+  return unknown_[stream];
 }
 
 void known_launches::add(const program_launch& what, const spread::kernel_model* kernel, const finding& found) {
@@ -76,8 +82,11 @@ void known_launches::add(const program_launch& what, const spread::kernel_model*
   }
   auto its = kernels_.find(what.function);
   if (its == kernels_.end())
-    its = kernels_.emplace(what.function, kernel != nullptr ? parts_of(*kernel) : std::vector<key_part>()).first;
-  if (make_key(what, its->second)) launches_.insert_or_assign(key_, found);
+    its = kernels_.emplace(what.function, kernel != nullptr ? std::optional(parts_of(*kernel)) : std::nullopt).first;
+  if (!its->second)
+    unknown_on(what.stream) = found;
+  else if (make_key(what, *its->second))
+    launches_.insert_or_assign(key_, found);
 }
 
 }  // namespace hpe::cuda_hooks

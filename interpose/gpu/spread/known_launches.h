@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -17,9 +18,10 @@ class kernel_model;
 
 namespace hpe::cuda_hooks {
 
-/// The launches of a thread that hpe has left on one GPU, and that need no submission as long as nothing that hpe knows
+/// The launches of a thread that hpe has left on one GPU, and that need no decision as long as nothing that hpe knows
 /// about their memory has changed. Launches are equal if they have the same kernel, shape, stream, pointers and
-/// decisive parameters (kernel_model). Each thread has an object of its own.
+/// decisive parameters (kernel_model). All launches on a stream are equal whose kernels hpe has not analysed. Each
+/// thread has an object of its own.
 class known_launches {
  public:
   /// The result of hpe's examination of a launch.
@@ -38,8 +40,8 @@ class known_launches {
   /// Returns the finding about an equal launch; null if there is none. The object forgets all launches when `version`
   /// is another number than in the last call.
   [[nodiscard]] finding* find(const program_launch& what, std::uint64_t version);
-  /// Returns the latest submission on a stream of a launch that may use any memory. The caller may change it.
-  [[nodiscard]] oversubscribed::repeatable& anything_on(CUstream stream);
+  /// Returns the finding about all launches on a stream whose kernels hpe has not analysed. The caller may change it.
+  [[nodiscard]] finding& unknown_on(CUstream stream);
   /// Adds a finding about a launch. kernel: null if hpe has not analysed the kernel, so that its parameters do not
   /// matter; the same in all calls for a kernel.
   void add(const program_launch& what, const spread::kernel_model* kernel, const finding& found);
@@ -62,9 +64,9 @@ class known_launches {
 
   std::uint64_t version_ = 0;
   std::string key_;
-  std::unordered_map<CUfunction, std::vector<key_part>> kernels_;
+  std::unordered_map<CUfunction, std::optional<std::vector<key_part>>> kernels_;  // nullopt: not analysed
   std::unordered_map<std::string, finding, hash, std::equal_to<>> launches_;
-  std::unordered_map<CUstream, oversubscribed::repeatable> anything_;
+  std::unordered_map<CUstream, finding> unknown_;  // by stream
 };
 
 }  // namespace hpe::cuda_hooks

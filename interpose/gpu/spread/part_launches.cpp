@@ -299,7 +299,8 @@ CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscri
                                      function_ref<CUresult()> alone) {
   try {
     known_launches* const launches = known_launches::of_thread();
-    oversubscribed::repeatable* const latest = launches != nullptr ? &launches->anything_on(what.stream) : nullptr;
+    oversubscribed::repeatable* const latest =
+        launches != nullptr ? &launches->unknown_on(what.stream).submission : nullptr;
     const bool all_fits = !memory.may_evict();
     if (latest != nullptr && all_fits)
       if (const auto result = memory.repeat(*latest, what.stream, whole)) return *result;

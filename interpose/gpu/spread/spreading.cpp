@@ -333,7 +333,7 @@ bool spreading::needs_no_decision(const known_launches::finding* known, std::uin
   return known != nullptr && known->same_for > 0 && known->changes == changes && !counts_stays(memory_);
 }
 
-std::optional<CUresult> spreading::repeat_submission(const program_launch& what, const known_launches::finding& known,
+std::optional<CUresult> spreading::repeat_submission(const program_launch& what, known_launches::finding& known,
                                                      function_ref<CUresult()> alone) {
   const std::optional<CUresult> result = memory_.repeat(known.submission, what.stream, alone);
   if (result && known.writes_anything) driver_writes::count();

@@ -97,8 +97,7 @@ class spreading {
   [[nodiscard]] std::optional<CUresult> repeat(const program_launch& what, known_launches::finding& known,
                                                function_ref<CUresult()> alone);
   /// Likewise, for a launch of which hpe has decided that it stays on one GPU.
-  [[nodiscard]] std::optional<CUresult> repeat_submission(const program_launch& what,
-                                                          const known_launches::finding& known,
+  [[nodiscard]] std::optional<CUresult> repeat_submission(const program_launch& what, known_launches::finding& known,
                                                           function_ref<CUresult()> alone);
   static void note_known(known_launches& launches, const program_launch& what, const decided& how,
                          const oversubscribed::repeatable& submission) noexcept;

@@ -134,6 +134,8 @@ std::byte* launch_planner::allocate(std::size_t bytes, first_home where) {
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{} bytes do not fit on device {} alone, and {}", bytes, list_.front(),
               e.what());
   }
+  // An array that is larger than the first device's memory cannot come home, so launches need not be counted for it.
+  if (bytes > devices_.at(list_.front()).memory().total) return made;
   const lock_guard lock(mutex_);
   note_place(reinterpret_cast<std::uint64_t>(made), false);
   return made;

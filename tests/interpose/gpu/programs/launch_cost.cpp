@@ -116,9 +116,11 @@ int main(int argc, char** argv) {
   const auto wait = [] { require(cuStreamSynchronize(nullptr), "cuStreamSynchronize"); };
   const std::array<std::pair<const char*, CUfunction>, 3> kernels{
       {{"a short kernel", adds}, {"a kernel with an obstacle", asks}, {"a kernel that may use any memory", follows}}};
+  void* of_zeros[] = {&arrays[arrays.size() - 1], &arrays[0], &number};  // `follows` finds no pointer there
   for (const auto& [name, kernel] : kernels) {
-    measure(name, 100, kernel, of_hpe, other_number, "each time with another number");
-    measure(name, 100, kernel, of_hpe, record, "each launch before an event");
-    measure(name, 100, kernel, of_hpe, wait, "each launch before a wait");
+    void** const parameters = kernel == follows && arrays.size() > 2 ? of_zeros : of_hpe;
+    measure(name, 100, kernel, parameters, other_number, "each time with another number");
+    measure(name, 100, kernel, parameters, record, "each launch before an event");
+    measure(name, 100, kernel, parameters, wait, "each launch before a wait");
   }
 }
