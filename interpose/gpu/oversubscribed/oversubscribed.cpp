@@ -256,11 +256,6 @@ bool oversubscribed::may_evict() const {
          hpe_.count().bytes_evicted.load(std::memory_order_relaxed) != 0;
 }
 
-bool oversubscribed::outgrow() noexcept {
-  const bool could_evict = may_evict();
-  has_outgrown_.store(true, std::memory_order_relaxed);
-  return !could_evict;
-}
 bool oversubscribed::may_own(CUdeviceptr address) const { return hpe_.memory().is_in_space(pointer(address)); }
 
 program_use oversubscribed::use_of(std::span<const accessed_range> ranges) const {
@@ -392,7 +387,8 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
         const entered programs(cu_, where.context);
         result = queue();
       } else {
-        // hpe waits for all work that may use any memory, so it need not be able to wait for a part of this work.
+        // hpe always waits for all work that may use any memory, so it need not be able to wait for a part of this
+        // work.
         const openness how = use.everything ? openness::lasting : openness::until_divided;
         result = between_streams(beside, static_cast<CUstream>(hpe_stream), waits, stream, where.context, how, queue);
       }
@@ -436,8 +432,16 @@ std::optional<CUresult> oversubscribed::repeat(repeatable& earlier, CUstream str
   if (current != earlier.context) return std::nullopt;
   CUresult result = CUDA_SUCCESS;
   if (earlier.on->join(earlier.command, [&] { result = queue(); })) return result;
-  if (captures.load() != 0) return std::nullopt;  // perhaps of this stream
-  return try_run({earlier.context, earlier.device, false}, stream, earlier.use, queue, &earlier);
+  // The handle may mean another stream than then, and the stream may be in a capture.
+  std::optional<stream_place> where;
+  if (find_place(stream, where) != CUDA_SUCCESS || !where || where->captured) return std::nullopt;
+  if (where->context != earlier.context || where->device != earlier.device) return std::nullopt;
+  try {
+    return try_run(*where, stream, earlier.use, queue, &earlier);
+  } catch (const error& e) {
+    if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+    return std::nullopt;
+  }
 }
 
 CUresult oversubscribed::run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,

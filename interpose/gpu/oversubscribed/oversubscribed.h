@@ -151,8 +151,8 @@ class oversubscribed {
   /// Whether hpe has evicted data, or will, because the program has allocated more than a device has, or because
   /// processes share the devices (HPE_SHARE). Costs two loads.
   [[nodiscard]] bool may_evict() const;
-  /// To be called if data does not fit into device memory. Returns whether may_evict() was false until now.
-  bool outgrow() noexcept;
+  /// To be called if data does not fit into device memory: may_evict() is true from now on.
+  void outgrow() noexcept { has_outgrown_.store(true, std::memory_order_relaxed); }
 
   /// The context and device in which a piece of work is queued.
   struct stream_place {
@@ -186,8 +186,10 @@ class oversubscribed {
                    repeatable* again = nullptr);
   /// Calls queue(), which queues work equal to earlier work on the same stream, and returns the result of queue(). All
   /// work that may use any memory (program_use::everything) is equal in this sense. Does not look for the work's memory
-  /// again: hpe has not moved or copied this memory since it queued the earlier work. Returns nullopt, without effect,
-  /// if hpe may have moved or copied it. Throws like try_run().
+  /// again: hpe has not moved or copied this memory since it queued the earlier work. If the new work cannot become
+  /// part of the earlier work's command, submits it and changes `earlier`. Returns nullopt, without effect, if hpe may
+  /// have moved or copied the memory, or if the work does not fit into device memory. Throws hpe::error or
+  /// std::bad_alloc.
   std::optional<CUresult> repeat(repeatable& earlier, CUstream stream, function_ref<CUresult()> queue);
 
   /// Queues work whose data does not fit into device memory at once: the work accesses the rest of its data in host

@@ -40,7 +40,8 @@ class known_launches {
   /// Returns the finding about an equal launch; null if there is none. The object forgets all launches when `version`
   /// is another number than in the last call.
   [[nodiscard]] finding* find(const program_launch& what, std::uint64_t version);
-  /// Returns the finding about all launches on a stream whose kernels hpe has not analysed. The caller may change it.
+  /// Returns the finding about all launches on a stream whose kernels hpe has not analysed. With --oversubscribe alone,
+  /// hpe analyses no kernel as long as all data is in device memory. The caller may change the finding.
   [[nodiscard]] finding& unknown_on(CUstream stream);
   /// Adds a finding about a launch. kernel: null if hpe has not analysed the kernel, so that its parameters do not
   /// matter; the same in all calls for a kernel.

@@ -6,10 +6,12 @@
 
 namespace hpe::cuda_hooks {
 
-// Returns the first of most_groups groups, and removes it; a group without an event if the stream has fewer.
+// Returns the first of the last most_groups groups, and removes it; a group without an event if there are fewer groups.
 launch_pace::group launch_pace::oldest(CUstream stream) {
   const lock_guard lock(mutex_);
   if (stream != stream_ || groups_.size() < most_groups) return {};
+  // Older groups do not matter: when the one returned here has ended, fewer than most_groups are unfinished.
+  for (; groups_.size() > most_groups; groups_.pop_front()) spare_.push_back(groups_.front().end);
   const group first = groups_.front();
   groups_.pop_front();
   is_full_.store(false, std::memory_order_relaxed);
@@ -19,12 +21,13 @@ launch_pace::group launch_pace::oldest(CUstream stream) {
 void launch_pace::note_wait(const group& ended, bool was_ready, clock::duration passed) {
   const auto since_queued = clock::now() - ended.queued;
   const lock_guard lock(mutex_);
+  const bool is_one = group_size_ == 1;
   if (was_ready || since_queued < short_time)
     group_size_ = std::min(2 * group_size_, largest_group);
   else if (since_queued >= long_time)
     group_size_ = 1;
   waited_ += passed;
-  if (passed >= longest_wait || waited_ >= longest_waits) is_over_.store(true, std::memory_order_relaxed);
+  if ((passed >= longest_wait && is_one) || waited_ >= longest_waits) is_over_.store(true, std::memory_order_relaxed);
   spare_.push_back(ended.end);
 }
 

@@ -20,7 +20,7 @@ class launch_pace {
 
   /// To be called before a launch is decided. If the stream has four groups of early launches, waits until the GPU has
   /// finished the first group. A group is one launch, or several launches if the GPU finishes them in a short time. If
-  /// the GPU does not finish a group in 0.3 s, or if the waits have taken 2 s in all, this object waits no more,
+  /// the GPU does not finish one launch in 0.3 s, or if the waits have taken 2 s in all, this object waits no more,
   /// because a kernel may wait for a later action of the program.
   void wait(CUstream stream) noexcept;
   /// To be called after an early launch (planner::is_early) has been queued. Forgets the launches on other streams.
@@ -33,9 +33,9 @@ class launch_pace {
     clock::time_point queued;
   };
   static constexpr std::size_t most_groups = 4;
-  static constexpr unsigned largest_group = 64;
-  // The queued groups should last longer than the GPU and the program need to notice each other's progress, but not so
-  // long that many launches miss a new plan.
+  static constexpr unsigned largest_group = 16;
+  // A group that ends within short_time after it was queued is followed by larger ones; after long_time, by groups of
+  // one launch, so that few launches miss a new plan.
   static constexpr std::chrono::microseconds short_time{500}, long_time{2000};
   static constexpr std::chrono::milliseconds longest_wait{300}, longest_waits{2000};
 

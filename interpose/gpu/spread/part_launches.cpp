@@ -307,7 +307,7 @@ CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscri
     std::optional<oversubscribed::stream_place> where;
     if (const CUresult result = memory.find_place(what.stream, where); result != CUDA_SUCCESS) return result;
     if (!where) return whole();
-    // As long as all data fits, hpe needs no analysis of the kernels.
+    // As long as all data fits, hpe needs no analysis of the kernels. Captured launches do not run on their stream.
     std::optional<program_use> found;
     if (!all_fits && !where->captured) found = of(cu, memory, where->device).find_use(what);
     const program_use use = found ? std::move(*found) : assumed();
@@ -318,7 +318,10 @@ CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscri
       return result;
     } catch (const error& e) {
       if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
-      if (all_fits && memory.outgrow()) return launch(cu, memory, what, assumed, whole, alone);
+      if (all_fits) {
+        memory.outgrow();
+        return launch(cu, memory, what, assumed, whole, alone);
+      }
       const enqueue_guard work(what);
       if (work.failed()) return work.result();
       part_launches& launches = of(cu, memory, where->device);

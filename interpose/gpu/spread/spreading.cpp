@@ -315,6 +315,11 @@ CUresult spreading::launch_decided(const program_launch& what, const oversubscri
     return memory_.try_run(where, what.stream, how.use, alone, again);
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+    if (how.use.everything && oversubscribed::wanted() && !memory_.may_evict()) {
+      memory_.outgrow();
+      describe_uses(what, how);  // now finds less than everything
+      return launch_decided(what, where, how, alone, again);
+    }
     if (how.may_use_pool && how.unreachable.empty()) how.unreachable = others_.share_pool();
     return launches_.queue_beyond_memory(what, where, how.use, e.what(), how.unreachable, alone, alone);
   }

@@ -101,11 +101,12 @@ std::byte* region_maker::make(std::size_t bytes, region_layout what) {
   what.extent = round_up(bytes, os::page_size());
   what.block_size = coherence::choose_block_size(bytes, option_.block_size);
   what.least_block_size = coherence::choose_least_block_size(bytes, option_.block_size);
-  // If no piece is ever evicted, many pieces would only make mapping and unmapping slow. Moves between devices need
-  // some pieces, because a move needs temporary memory for all bytes of a piece.
+  // If no piece is ever evicted (processes with HPE_SHARE evict pieces, too), many pieces would only make mapping and
+  // unmapping slow. Moves between devices need some pieces, because a move needs temporary memory for all bytes of a
+  // piece.
   constexpr std::uint64_t enough_pieces = 64;
   what.piece_size = with_.room.piece_size(what.homes);
-  if (!oversubscribe_ && !with_.host.limited())
+  if (!oversubscribe_ && !with_.host.limited() && option_.share.empty())
     what.piece_size = std::max(what.piece_size, std::bit_ceil(bytes / enough_pieces));
   const bool reuse = what.kind != region_kind::host;
   const auto had = reuse ? kept_.take(segment, with_guard) : std::nullopt;

@@ -166,14 +166,19 @@ std::byte* launch_planner::allocate_over_devices(std::size_t bytes, first_home w
 }
 
 std::vector<std::uint16_t> launch_planner::first_devices_first(std::size_t bytes, std::size_t kept_part) const {
-  std::vector<std::uint16_t> homes((bytes + granule_size - 1) / granule_size, static_cast<std::uint16_t>(list_.back()));
+  std::vector<std::uint16_t> homes((bytes + granule_size - 1) / granule_size);
   auto next = homes.begin();
-  for (const unsigned device : list_) {
-    const device::memory_usage amount = devices_.at(device).memory();
-    const std::size_t kept = kept_part == 0 ? 0 : amount.total / kept_part;
-    const std::size_t room = amount.free > kept ? (amount.free - kept) / granule_size : 0;
-    next = std::fill_n(next, std::min<std::size_t>(room, homes.end() - next), static_cast<std::uint16_t>(device));
-  }
+  unsigned last = list_.front();
+  for (auto device = list_.begin(); device != list_.end() && next != homes.end(); ++device) try {
+      const device::memory_usage amount = devices_.at(*device).memory();
+      const std::size_t kept = kept_part == 0 ? 0 : amount.total / kept_part;
+      const std::size_t room = amount.free > kept ? (amount.free - kept) / granule_size : 0;
+      next = std::fill_n(next, std::min<std::size_t>(room, homes.end() - next), static_cast<std::uint16_t>(*device));
+      last = *device;
+    } catch (const error& e) {
+      if (e.status() != HPE_ERROR_INITIALIZATION) throw;  // a device that cannot be used has no memory
+    }
+  std::fill(next, homes.end(), static_cast<std::uint16_t>(last));
   return homes;
 }
 

@@ -107,7 +107,8 @@ class launch_planner {
   [[nodiscard]] std::byte* allocate_over_devices(std::size_t bytes, first_home where,
                                                  const IfThereIsRoom& if_there_is_room);
   /// Homes for an array that fills the free memory of the first device of the list, then that of the next one, and so
-  /// on. A device keeps one part of `kept_part` equal parts of its memory free; 0: none. The last device gets the rest.
+  /// on. A device keeps one part of `kept_part` equal parts of its memory free; 0: none. The last device that can be
+  /// used gets the rest.
   [[nodiscard]] std::vector<std::uint16_t> first_devices_first(std::size_t bytes, std::size_t kept_part) const;
   class moves;
   /// Stores the measured price of moves in a file for later processes, if arrays have moved since the last call and the

@@ -158,6 +158,7 @@ timepoint cuda_stream::queued(CUevent done, const std::optional<error>& failure)
     open_end_ = end;
     open_done_ = done;
     lasts_.store(openness_ == openness::lasting);
+    divided_.store(false);
     open_.store(value);
     joined_ = 0;
   } else {
@@ -197,7 +198,8 @@ void cuda_stream::end_open(std::uint64_t value, opening now) noexcept {
 }
 
 void cuda_stream::divide(bool has_waited) noexcept {
-  if (open_.load() == 0 || lasts_.load()) return;
+  if (open_.load() == 0) return;
+  if (lasts_.load()) return divided_.store(true);
   const std::lock_guard lock(queue_);
   if (!lasts_.load(std::memory_order_relaxed)) close(has_waited);
 }
@@ -218,7 +220,8 @@ timepoint cuda_stream::submit(const observed_command& what, const Queue& queue) 
   const entered here(cu_, device_.context());
   const std::lock_guard lock(queue_);
   make();
-  if (what.what != observed_command::kind::enqueue || ++joined_ > most_joined) close();
+  const bool is_divided = divided_.load();
+  if (what.what != observed_command::kind::enqueue || ++joined_ > most_joined || is_divided) close(is_divided);
   const std::uint64_t joined = open_.load(std::memory_order_relaxed);
   CUevent const done =
       joined != 0 ? nullptr : announce(what.what == observed_command::kind::launch ? what.function + 1 : 0);

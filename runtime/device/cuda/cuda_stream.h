@@ -85,7 +85,8 @@ class cuda_stream final : public stream {
   enum class openness : std::uint8_t {
     none,           ///< not at all
     until_divided,  ///< until divide(), because a caller may wait for this work, but not for later work
-    lasting         ///< also after divide(): who waits for this work always waits for the later work on the stream, too
+    lasting  ///< also after divide(), but only for more lasting work: who waits for lasting work waits for all of
+             ///< it on the stream
   };
   /// A function that is passed to enqueue() calls this if it has queued its work on another stream, `other`, of the
   /// device's context. The command then ends when `other` has finished this work. Before, the function must have made
@@ -96,8 +97,9 @@ class cuda_stream final : public stream {
     openness_ = how;
   }
   /// To be called when the program can wait for the work queued so far, but not for later work. Ends the open command,
-  /// if there is one, unless all its work is lasting. has_waited: whether the program has just waited for the stream on
-  /// which the command ends; then the command needs no event if the stream has no later work.
+  /// if there is one, unless all its work is lasting; such a command ends before other work is submitted. has_waited:
+  /// whether the stream on which the command ends may be idle, because the program has just waited; then hpe asks the
+  /// driver, and an idle stream needs no event.
   void divide(bool has_waited) noexcept;
   /// If the command with this number is open, calls queue(), which may queue work on the stream on which the command
   /// ends, so that the work becomes part of the command. Otherwise returns false.
@@ -185,9 +187,10 @@ class cuda_stream final : public stream {
   openness openness_ = openness::none;  // how long that command may stay open
   std::atomic<std::uint64_t> open_{0};  // the number of the open command; 0: none. May be read without queue_.
   std::atomic<bool> lasts_{false};      // whether all work of the open command is lasting. May be read without queue_.
-  unsigned joined_ = 0;                 // the pieces of work that have joined the open command
-  CUstream open_end_ = nullptr;         // the stream on which the open command ends
-  CUevent open_done_ = nullptr;         // the event that will follow the open command
+  std::atomic<bool> divided_{false};  // whether divide() has left the open command open. May be changed without queue_.
+  unsigned joined_ = 0;               // the pieces of work that have joined the open command
+  CUstream open_end_ = nullptr;       // the stream on which the open command ends
+  CUevent open_done_ = nullptr;       // the event that will follow the open command
 
   mutable std::mutex pending_mutex_;  // held only for a short time; guards the members below
   std::uint32_t lost_kernel_ = 0;     // 1 + the number of the kernel that lost_kernel() names; 0: none

@@ -203,6 +203,41 @@ TEST_F(SpreadKnown, LaunchesThatMayUseAnyMemoryJoinAlsoAfterWaits) {
   ASSERT_NO_FATAL_FAILURE(expect_sum());
 }
 
+// The program may let work on known memory wait for the CPU code that follows a wait, so that work must not be in the
+// command of the earlier launches.
+TEST_F(SpreadKnown, WorkOnKnownMemoryJoinsNoLaunchesFromBeforeAWait) {
+  ASSERT_NO_FATAL_FAILURE(chase(3));
+  ASSERT_EQ(cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+  stand_in::pause(true);
+  ASSERT_EQ(cuMemsetD32Async(pointer_ + 64, 1, 16, nullptr),
+            CUDA_SUCCESS);  // does not end while the stand-in is paused
+  auto done = std::async(std::launch::async, [&] {
+    stand_in::enter_device_0();
+    return cuMemFree(array_);
+  });
+  EXPECT_EQ(done.wait_for(10s), std::future_status::ready) << "the call waits for work on another array";
+  stand_in::pause(false);
+  EXPECT_EQ(done.get(), CUDA_SUCCESS);
+}
+
+// The end of a context makes hpe forget its count of captures. A command that stays open would end on the captured
+// stream, so that its event would become a part of the program's graph.
+TEST_F(SpreadKnown, CapturesAreNoticedAlsoAfterAContextHasEnded) {
+  ASSERT_NO_FATAL_FAILURE(raise(3, stream_));
+  ASSERT_EQ(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  CUcontext other = nullptr;
+  ASSERT_EQ(cuCtxCreate(&other, nullptr, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxDestroy(other), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
+  const unsigned before = stand_in::calls("cuEventRecord"), expected = expected_;
+  ASSERT_NO_FATAL_FAILURE(raise(130, stream_));
+  EXPECT_EQ(stand_in::calls("cuEventRecord") - before, 130U) << "a command stays open";
+  expected_ = expected;
+  CUgraph graph = nullptr;
+  EXPECT_EQ(cuStreamEndCapture(stream_, &graph), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(expect_sum());
+}
+
 // The third launch differs from the earlier launches in a parameter that does not decide about accesses, and the fourth
 // in the stream.
 TEST_F(SpreadKnown, LaunchesWithOtherNumbersAreKnown) {

@@ -98,6 +98,8 @@ TEST_F(Oversubscribed, LaunchesNeedNoEventsUntilDeviceMemoryIsShort) {
   };
   ASSERT_EQ(cuMemsetD32(array_, 0, bytes / 4), CUDA_SUCCESS);
   ASSERT_NO_FATAL_FAILURE(launch(3));
+  ASSERT_EQ(cuStreamSynchronize(nullptr), CUDA_SUCCESS);  // ends the command that contains the memset
+  ASSERT_NO_FATAL_FAILURE(launch(1));
   const auto calls = [] {
     unsigned sum = 0;
     for (const char* const entry : {"cuEventRecord", "cuEventQuery", "cuStreamWaitEvent", "cuStreamIsCapturing"})
