@@ -188,7 +188,7 @@ class memory_kinds {
   [[nodiscard]] static bool any() noexcept { return call_watch::has(call_watch::kinds); }
   /// `kind` must exist until the process has ended, because programs call the driver even while they exit.
   static void add(memory_kind& kind) noexcept {
-    std::atomic<memory_kind*>* end = &first_;
+    std::atomic<memory_kind*>* end = &head;
     memory_kind* there = nullptr;
     while (!end->compare_exchange_strong(there, &kind, std::memory_order_acq_rel)) {
       end = &there->next_;
@@ -208,21 +208,21 @@ class memory_kinds {
   template <class Ask>
   [[nodiscard]] static auto first(const Ask& ask) -> decltype(ask(std::declval<memory_kind&>())) {
     if (any()) [[unlikely]]
-      for (memory_kind* kind = first_.load(std::memory_order_acquire); kind != nullptr; kind = after(*kind))
+      for (memory_kind* kind = head.load(std::memory_order_acquire); kind != nullptr; kind = after(*kind))
         if (auto done = ask(*kind)) return done;
     return std::nullopt;
   }
   template <class Tell>
   static void each(const Tell& tell) {
     if (any()) [[unlikely]]
-      for (memory_kind* kind = first_.load(std::memory_order_acquire); kind != nullptr; kind = after(*kind))
+      for (memory_kind* kind = head.load(std::memory_order_acquire); kind != nullptr; kind = after(*kind))
         tell(*kind);
   }
 
  private:
   static memory_kind* after(const memory_kind& kind) noexcept { return kind.next_.load(std::memory_order_acquire); }
 
-  inline static constinit std::atomic<memory_kind*> first_{nullptr};
+  inline static constinit std::atomic<memory_kind*> head{nullptr};
 };
 
 /// Lets each kind observe a call: calls observe(kind). If this fails, hpe logs a warning, and the program's call goes

@@ -11,12 +11,12 @@ namespace hpe::cuda_hooks {
 /// count all work.
 class driver_writes {
  public:
-  static void count() noexcept { counted_.fetch_add(1, std::memory_order_acq_rel); }
+  static void count() noexcept { number.fetch_add(1, std::memory_order_acq_rel); }
   /// Returns the count; not 0.
-  [[nodiscard]] static std::uint64_t counted() noexcept { return counted_.load(std::memory_order_acquire); }
+  [[nodiscard]] static std::uint64_t counted() noexcept { return number.load(std::memory_order_acquire); }
 
  private:
-  inline static constinit std::atomic<std::uint64_t> counted_{1};
+  inline static constinit std::atomic<std::uint64_t> number{1};
 };
 
 }  // namespace hpe::cuda_hooks
