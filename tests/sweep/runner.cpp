@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -35,11 +37,13 @@ class worker {
         return 0;
       }
       const bool lost = any_lost();
-      resources after = of_runtime();
-      if (lost) after.processes = before.processes;
-      // A connection to another process may be closed at this time. If hpe opens it again later, that is not a leak.
-      after.descriptors = std::max(after.descriptors, before.descriptors);
-      const std::string left = difference(before, after);
+      const std::string left = left_behind([&] {
+        resources after = of_runtime();
+        if (lost) after.processes = before.processes;
+        // A connection to another process may be closed at this time. If hpe opens it again later, that is not a leak.
+        after.descriptors = std::max(after.descriptors, before.descriptors);
+        return difference(before, after);
+      });
       if (!left.empty()) to_.finding(k, "left behind: " + left);
       if (!lost) clean_run(k, "afterwards");
       if (lost || !left.empty() || broken_) return go_on_with(which_.after(k));
@@ -105,13 +109,25 @@ class worker {
       const std::string told = hpeGetLastErrorMessage();
       if (status == HPE_ERROR_INTERNAL || told.empty())
         to_.finding(k, std::string("hpeInit gave ") + hpeStatusName(status) + " (\"" + told + "\")");
-      const std::string left = difference(before, of_process());
+      const std::string left = left_behind([&] { return difference(before, of_process()); });
       if (!left.empty()) to_.finding(k, "left behind: " + left);
     }
     const bool killed = which_.kind == failure::loss_before || which_.kind == failure::loss_after;
     while (killed && status == HPE_SUCCESS && !any_lost()) std::this_thread::yield();
     if (!any_lost()) clean_run(k, "afterwards");
     return go_on_with(which_.after(k));
+  }
+
+  // Returns look(), which describes the resources that hpe has not given back, after at most a second: another thread
+  // or process of hpe may still be giving some back.
+  template <class Look>
+  static std::string left_behind(const Look& look) {
+    std::string left = look();
+    for (int n = 0; n < 100 && !left.empty(); ++n) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      left = look();
+    }
+    return left;
   }
 
   static bool any_lost() {

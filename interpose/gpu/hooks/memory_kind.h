@@ -215,8 +215,7 @@ class memory_kinds {
   template <class Tell>
   static void each(const Tell& tell) {
     if (any()) [[unlikely]]
-      for (memory_kind* kind = head.load(std::memory_order_acquire); kind != nullptr; kind = after(*kind))
-        tell(*kind);
+      for (memory_kind* kind = head.load(std::memory_order_acquire); kind != nullptr; kind = after(*kind)) tell(*kind);
   }
 
  private:
