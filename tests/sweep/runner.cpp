@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
