@@ -66,6 +66,7 @@ class adopted_region {
   void prepare_pages(const device::cuda::driver& cu, bytes range);
 
   /// Calls visit(begin, end) for each of the program's allocations in a range, but not for gaps between allocations.
+  /// Throws hpe::error if the driver does not tell the allocations, for example because the device is lost.
   template <class Visit>
   void for_each_allocation(const device::cuda::driver& cu, bytes range, Visit visit) const {
     constexpr std::size_t driver_alignment = 512;  // allocations never share an aligned unit of this size
@@ -74,9 +75,10 @@ class adopted_region {
       std::size_t size = 0;
       CUresult found = cu.cuMemGetAddressRange(&base, &size, at);
       // Any other error may come from earlier device work and does not show whether the address is in device memory, so
-      // the query is repeated once.
-      if (found != CUDA_SUCCESS && found != CUDA_ERROR_INVALID_VALUE && found != CUDA_ERROR_NOT_FOUND)
-        found = cu.cuMemGetAddressRange(&base, &size, at);
+      // the query is repeated once. After the loss of the device, it fails again.
+      const auto is_gap = [&] { return found == CUDA_ERROR_INVALID_VALUE || found == CUDA_ERROR_NOT_FOUND; };
+      if (found != CUDA_SUCCESS && !is_gap()) found = cu.cuMemGetAddressRange(&base, &size, at);
+      if (found != CUDA_SUCCESS && !is_gap()) cu.fail(found, "looking for the allocation at an address");
       if (found != CUDA_SUCCESS) {
         at = (at / driver_alignment + 1) * driver_alignment;
         continue;

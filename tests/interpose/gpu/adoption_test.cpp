@@ -329,6 +329,19 @@ TEST_F(Adoption, FreedMemoryFaultsAgain) {
   EXPECT_TRUE(faults(nullptr)) << "a fault outside hpe memory must reach the program";
 }
 
+// If the driver cannot tell which allocations there are, because the device is lost, zeros would be wrong data.
+TEST_F(Adoption, ATouchFailsIfTheDeviceIsLost) {
+  auto* const fail_always = stand_in::find<stand_in::fail_always_function>("stand_in_fail_always");
+  EXPECT_EQ(words_at(device)[4], 12U);
+  ASSERT_EQ(add(device, count, 1), CUDA_SUCCESS);
+  fail_always("cuMemGetAddressRange_v2", CUDA_ERROR_ILLEGAL_ADDRESS);
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(faults(words_at(device) + 4));
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("cannot be brought to the host"), std::string::npos);
+  fail_always("cuMemGetAddressRange_v2", CUDA_SUCCESS);
+  EXPECT_EQ(words_at(device)[4], 13U);
+}
+
 // The touch cannot wait for the devices, so it fails and changes nothing; the next touch succeeds.
 TEST_F(Adoption, ATouchThatRunsOutOfMemoryCanBeRepeated) {
   EXPECT_EQ(words_at(device)[4], 12U);

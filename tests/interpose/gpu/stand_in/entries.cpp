@@ -201,6 +201,7 @@ STAND_IN CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) { return cuMemFr
 
 STAND_IN CUresult cuMemGetAddressRange(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
   COUNT();
+  REFUSE();
   object found;
   if (!find_object(address, found)) return CUDA_ERROR_NOT_FOUND;
   if (base != nullptr) *base = found.base;

@@ -29,6 +29,7 @@ auto& calls = immortal<std::map<std::string, unsigned>>();
 struct failure {
   unsigned passed;
   CUresult result;
+  bool always;
 };
 auto& failures = immortal<std::map<std::string, failure>>();
 /// For each entry, the function to run at the beginning of the entry's next call.
@@ -83,13 +84,23 @@ STAND_IN void stand_in_meanwhile(const char* symbol, void (*run)(void*), void* a
 CUresult refusal(const char* symbol) {
   const std::lock_guard lock(state);
   const auto found = failures.find(symbol);
-  if (found == failures.end() || found->second.passed-- > 0) return CUDA_SUCCESS;
+  if (found == failures.end()) return CUDA_SUCCESS;
+  if (found->second.always) return found->second.result;
+  if (found->second.passed-- > 0) return CUDA_SUCCESS;
   return failures.extract(found).mapped().result;
 }
 
 STAND_IN void stand_in_fail(const char* symbol, unsigned passed, CUresult result) {
   const std::lock_guard lock(state);
-  failures[symbol] = {passed, result};
+  failures[symbol] = {passed, result, false};
+}
+
+STAND_IN void stand_in_fail_always(const char* symbol, CUresult result) {
+  const std::lock_guard lock(state);
+  if (result == CUDA_SUCCESS)
+    failures.erase(symbol);
+  else
+    failures[symbol] = {0, result, true};
 }
 
 STAND_IN unsigned stand_in_count(const char* symbol) {
