@@ -307,15 +307,12 @@ CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscri
     std::optional<oversubscribed::stream_place> where;
     if (const CUresult result = memory.find_place(what.stream, where); result != CUDA_SUCCESS) return result;
     if (!where) return whole();
-    // As long as all data fits, hpe needs no analysis of the kernels. Captured launches do not run on their stream.
+    // As long as all data fits, hpe needs no analysis of the kernels. A captured launch does not run on its stream.
     std::optional<program_use> found;
     if (!all_fits && !where->captured) found = of(cu, memory, where->device).find_use(what);
     const program_use use = found ? std::move(*found) : assumed();
-    oversubscribed::repeatable submission;
     try {
-      const CUresult result = memory.try_run(*where, what.stream, use, whole, &submission);
-      if (latest != nullptr && use.everything && !where->captured && result == CUDA_SUCCESS) *latest = submission;
-      return result;
+      return memory.try_run(*where, what.stream, use, whole, use.everything && !where->captured ? latest : nullptr);
     } catch (const error& e) {
       if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
       if (all_fits) {
