@@ -66,7 +66,7 @@ class adopted_region {
   void prepare_pages(const device::cuda::driver& cu, bytes range);
 
   /// Calls visit(begin, end) for each of the program's allocations in a range, but not for gaps between allocations.
-  /// Throws hpe::error if the driver does not tell the allocations, for example because the device is lost.
+  /// Throws hpe::error if the driver cannot find the allocations, for example because the device is lost.
   template <class Visit>
   void for_each_allocation(const device::cuda::driver& cu, bytes range, Visit visit) const {
     constexpr std::size_t driver_alignment = 512;  // allocations never share an aligned unit of this size

@@ -314,7 +314,8 @@ CUresult oversubscribed::between_streams(const beside_streams::stand_in& beside,
     if (stream == nullptr) return cu_.cuCtxSynchronize();
   }
   if (beside.ends_there != nullptr) {
-    // With --oversubscribe, await_room() must know how much work is unfinished.
+    // If hpe evicts data, await_room() must know how much work is unfinished. During a capture, hpe could not record
+    // the event of an open command.
     beside.ends_there->ends_on(stream, (wanted() && may_evict()) || captures.load() != 0 ? openness::none : how);
     return CUDA_SUCCESS;
   }
@@ -387,8 +388,8 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
         const entered programs(cu_, where.context);
         result = queue();
       } else {
-        // hpe always waits for all work that may use any memory, so it need not be able to wait for a part of this
-        // work.
+        // A thread that waits for work that may use any memory waits for all work of this kind. So waits for a part of
+        // this work are not needed.
         const openness how = use.everything ? openness::lasting : openness::until_divided;
         result = between_streams(beside, static_cast<CUstream>(hpe_stream), waits, stream, where.context, how, queue);
       }

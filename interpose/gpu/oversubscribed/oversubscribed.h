@@ -128,7 +128,7 @@ class oversubscribed {
   using parameter_words = std::optional<std::vector<CUdeviceptr>>;
   /// Returns the memory that a kernel may use if hpe does not know its accesses (HPE_SCOPE). find() returns the words
   /// of its parameters; nullopt if they are not known. As long as all data is in device memory, the result is
-  /// everything, because such work can follow other such work on its stream by repeat().
+  /// everything, because hpe can queue a launch that may use everything by repeat().
   [[nodiscard]] program_use use_of_unknown(function_ref<parameter_words()> find) const {
     const bool follows_pointers = scope_ == kernel_scope::automatic;
     const bool uses_everything =
@@ -267,7 +267,7 @@ class oversubscribed {
   CUresult allocate(CUdeviceptr& made, std::size_t bytes, unsigned device);
   bool give_back(freed_memory::list&& freed) noexcept;
   [[nodiscard]] beside_streams::stand_in beside_of(const stream_place& where, CUstream stream);
-  /// how: how long a command of the hpe stream may stay open that contains this work.
+  /// how: how long the hpe stream's command that contains this work may stay open.
   CUresult between_streams(const beside_streams::stand_in& beside, CUstream hpe_stream, bool waits, CUstream stream,
                            CUcontext context, openness how, function_ref<CUresult()> queue);
   CUresult run(const stream_place& where, CUstream stream, const program_use& use, function_ref<CUresult()> queue);

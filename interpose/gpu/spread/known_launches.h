@@ -20,8 +20,8 @@ namespace hpe::cuda_hooks {
 
 /// The launches of a thread that hpe has left on one GPU, and that need no decision as long as nothing that hpe knows
 /// about their memory has changed. Launches are equal if they have the same kernel, shape, stream, pointers and
-/// decisive parameters (kernel_model). All launches on a stream are equal whose kernels hpe has not analysed. Each
-/// thread has an object of its own.
+/// decisive parameters (kernel_model). Launches of kernels that hpe has not analysed are equal if they are on one
+/// stream. Each thread has an object of its own.
 class known_launches {
  public:
   /// The result of hpe's examination of a launch.
@@ -40,8 +40,8 @@ class known_launches {
   /// Returns the finding about an equal launch; null if there is none. The object forgets all launches when `version`
   /// is another number than in the last call.
   [[nodiscard]] finding* find(const program_launch& what, std::uint64_t version);
-  /// Returns the finding about all launches on a stream whose kernels hpe has not analysed. With --oversubscribe alone,
-  /// hpe analyses no kernel as long as all data is in device memory. The caller may change the finding.
+  /// Returns the finding about the launches of kernels on a stream that hpe has not analysed. With --oversubscribe
+  /// alone, hpe analyses no kernel as long as all data is in device memory. The caller may change the finding.
   [[nodiscard]] finding& unknown_on(CUstream stream);
   /// Adds a finding about a launch. kernel: null if hpe has not analysed the kernel, so that its parameters do not
   /// matter; the same in all calls for a kernel.

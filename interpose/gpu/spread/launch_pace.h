@@ -34,8 +34,8 @@ class launch_pace {
   };
   static constexpr std::size_t most_groups = 4;
   static constexpr unsigned largest_group = 16;
-  // A group that ends within short_time after it was queued is followed by larger ones; after long_time, by groups of
-  // one launch, so that few launches miss a new plan.
+  // If a group ends within short_time after it was queued, the next groups are larger. If a group takes long_time, the
+  // next groups have one launch each, so that few launches are queued before a new plan is ready.
   static constexpr std::chrono::microseconds short_time{500}, long_time{2000};
   static constexpr std::chrono::milliseconds longest_wait{300}, longest_waits{2000};
 

@@ -29,7 +29,7 @@ class launch_planner {
                  spread::device_number alone = -1);
 
   enum class first_home : std::uint8_t {
-    one,    // on the first device, as a program for one device expects; the rest, if it does not fit, on the others
+    one,    // on the first device, as a program for one device expects; bytes that do not fit go to the next devices
     parts,  // in parts on all devices if each part has several granules, otherwise on the first device
   };
   /// Allocates an array that no kernel has used yet. If the devices of the list have too little memory, the array is
@@ -106,9 +106,9 @@ class launch_planner {
   template <class IfThereIsRoom>
   [[nodiscard]] std::byte* allocate_over_devices(std::size_t bytes, first_home where,
                                                  const IfThereIsRoom& if_there_is_room);
-  /// Homes for an array that fills the free memory of the first device of the list, then that of the next one, and so
-  /// on. A device keeps one part of `kept_part` equal parts of its memory free; 0: none. The last device that can be
-  /// used gets the rest.
+  /// Returns the homes of an array that fills the free memory of the first device of the list, then that of the second
+  /// device, and so on. Each device keeps 1 / kept_part of its memory free; if kept_part is 0, nothing. The last usable
+  /// device gets the bytes that do not fit.
   [[nodiscard]] std::vector<std::uint16_t> first_devices_first(std::size_t bytes, std::size_t kept_part) const;
   class moves;
   /// Stores the measured price of moves in a file for later processes, if arrays have moved since the last call and the

@@ -168,7 +168,7 @@ timepoint cuda_stream::queued(CUevent done, const std::optional<error>& failure)
   return {number_, value};
 }
 
-// Without `followed`, all commands up to the last one have finished.
+// If `followed` is false, all commands up to the last one have finished.
 void cuda_stream::settle(CUevent done, bool followed) noexcept {
   if (followed) {
     pending_.back().done = done;

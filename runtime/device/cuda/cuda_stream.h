@@ -85,8 +85,8 @@ class cuda_stream final : public stream {
   enum class openness : std::uint8_t {
     none,           ///< not at all
     until_divided,  ///< until divide(), because a caller may wait for this work, but not for later work
-    lasting  ///< also after divide(), but only for more lasting work: who waits for lasting work waits for all of
-             ///< it on the stream
+    lasting         ///< after divide() too, but then only lasting work may join: a thread that waits for lasting work
+                    ///< waits for all lasting work of the stream
   };
   /// A function that is passed to enqueue() calls this if it has queued its work on another stream, `other`, of the
   /// device's context. The command then ends when `other` has finished this work. Before, the function must have made

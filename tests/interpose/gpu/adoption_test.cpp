@@ -329,7 +329,8 @@ TEST_F(Adoption, FreedMemoryFaultsAgain) {
   EXPECT_TRUE(faults(nullptr)) << "a fault outside hpe memory must reach the program";
 }
 
-// If the driver cannot tell which allocations there are, because the device is lost, zeros would be wrong data.
+// On a lost device, the driver cannot find allocations. hpe must not take the touched allocation for a gap, whose bytes
+// are zeros.
 TEST_F(Adoption, ATouchFailsIfTheDeviceIsLost) {
   auto* const fail_always = stand_in::find<stand_in::fail_always_function>("stand_in_fail_always");
   EXPECT_EQ(words_at(device)[4], 12U);

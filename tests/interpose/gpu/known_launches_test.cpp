@@ -176,8 +176,8 @@ TEST_F(SpreadKnown, LaunchesBeforeAWaitNeedNoEvent) {
   expect_wait([&] { EXPECT_EQ(cuMemFree(array_), CUDA_SUCCESS); });
 }
 
-// Who waits for a launch that may use any memory waits for all later ones, too, so waits of the program do not divide
-// them. But they divide such launches from a launch whose memory hpe knows.
+// A thread that waits for a launch that may use any memory also waits for all later launches of this kind. So these
+// launches share one command across waits of the program. A launch whose memory hpe knows gets a command of its own.
 TEST_F(SpreadKnown, LaunchesThatMayUseAnyMemoryJoinAlsoAfterWaits) {
   ASSERT_NO_FATAL_FAILURE(chase(3));
   const unsigned before = calls_for_order();
@@ -203,8 +203,8 @@ TEST_F(SpreadKnown, LaunchesThatMayUseAnyMemoryJoinAlsoAfterWaits) {
   ASSERT_NO_FATAL_FAILURE(expect_sum());
 }
 
-// The program may let work on known memory wait for the CPU code that follows a wait, so that work must not be in the
-// command of the earlier launches.
+// After a wait, the program may queue work that ends only when CPU code acts. If this work were in the command of the
+// earlier launches, CPU code that waits for these launches would wait forever.
 TEST_F(SpreadKnown, WorkOnKnownMemoryJoinsNoLaunchesFromBeforeAWait) {
   ASSERT_NO_FATAL_FAILURE(chase(3));
   ASSERT_EQ(cuStreamSynchronize(nullptr), CUDA_SUCCESS);
@@ -220,8 +220,8 @@ TEST_F(SpreadKnown, WorkOnKnownMemoryJoinsNoLaunchesFromBeforeAWait) {
   EXPECT_EQ(done.get(), CUDA_SUCCESS);
 }
 
-// The end of a context makes hpe forget its count of captures. A command that stays open would end on the captured
-// stream, so that its event would become a part of the program's graph.
+// When a context ends, hpe forgets how many streams are captured. If a command stayed open, its event would be recorded
+// on the captured stream, and become a part of the program's graph.
 TEST_F(SpreadKnown, CapturesAreNoticedAlsoAfterAContextHasEnded) {
   ASSERT_NO_FATAL_FAILURE(raise(3, stream_));
   ASSERT_EQ(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);

@@ -36,7 +36,7 @@ using refuse_function = void(int refused);  ///< stand_in_refuse_peers: whether 
 /// stand_in_fail: makes one call of an entry return `result` without doing anything, after `passed` more calls that
 /// succeed. Only for entries that use REFUSE().
 using fail_function = void(const char* symbol, unsigned passed, CUresult result);
-/// stand_in_fail_always: likewise, for all later calls of an entry; CUDA_SUCCESS ends this.
+/// stand_in_fail_always: makes all later calls of an entry return `result`; CUDA_SUCCESS makes the entry work again.
 using fail_always_function = void(const char* symbol, CUresult result);
 /// stand_in_limit_parameters: makes launches of kernels with more bytes of parameters fail for lack of resources; 0: no
 /// limit.
