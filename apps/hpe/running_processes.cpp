@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "runtime/base/own_process.h"
+#include "runtime/base/utf8.h"
 #include "runtime/trace/status_page.h"
 
 namespace hpe::cli {
@@ -34,9 +35,7 @@ std::string contents(const fs::path& file) {
 std::string command_of(pid_t process) {
   std::string words = contents(fmt::format("/proc/{}/cmdline", process));
   while (!words.empty() && words.back() == '\0') words.pop_back();
-  std::replace_if(
-      words.begin(), words.end(), [](unsigned char c) { return c < ' '; }, ' ');
-  return words;
+  return one_line_of(words);
 }
 
 std::string rank_of(pid_t process) {
@@ -44,7 +43,7 @@ std::string rank_of(pid_t process) {
   for (const char* const variable : rank_variables) {
     const std::string before = '\0' + std::string(variable) + '=';
     if (const std::size_t at = environment.find(before); at != std::string::npos)
-      return environment.c_str() + at + before.size();
+      return one_line_of(environment.c_str() + at + before.size());
   }
   return "";
 }
@@ -257,7 +256,7 @@ std::string table_of(const std::vector<process_and_rates>& processes, unsigned c
     std::string line;
     for (std::size_t c = 0; c + 1 < r.size(); ++c)
       line += fmt::format("{:>{}}{}", r[c], widths[c], c + 2 < r.size() ? "  " : "   ");
-    text += (line + r.back()).substr(0, columns) + '\n';
+    text.append(first_characters(line + r.back(), columns)).append(1, '\n');
   }
   return text;
 }
@@ -288,8 +287,7 @@ std::string json_of(const std::vector<process_and_rates>& processes) {
                      {"bytes_given_back", r.given_back}}}});
   }
   constexpr int indent = 1;
-  // A command line may contain bytes that are not valid UTF-8.
-  return nlohmann::json{{"processes", all}}.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+  return nlohmann::json{{"processes", all}}.dump(indent) + '\n';
 }
 
 }  // namespace hpe::cli

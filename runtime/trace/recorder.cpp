@@ -12,6 +12,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/own_process.h"
+#include "runtime/base/utf8.h"
 #include "runtime/os/output_file.h"
 
 // The file contains the events whose names are set when the file is written; events that threads record during the
@@ -40,21 +41,6 @@ std::int64_t nanoseconds(clock::time_point t) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count();
 }
 
-/// Returns the number of bytes of the first character, or 0 if they are not valid UTF-8.
-std::size_t character_at(std::string_view s) {
-  const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0U; };
-  const unsigned first = byte(0), second = byte(1);
-  if (first < 0x80) return 1;
-  if (first < 0xc2 || first > 0xf4) return 0;
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  // Overlong forms, surrogates, and code points above U+10FFFF.
-  const bool beyond = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
-                      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
-  return beyond ? 0 : length;
-}
-
 // Viewers show each group as a process. The program's threads are shown in the program's own process; the groups of
 // devices have process IDs that no real process has.
 std::uint64_t process_of(std::uint32_t group) {
@@ -70,7 +56,7 @@ std::atomic<recorder*> recorder::the_active{nullptr};
 std::string json_text(std::string_view s) {
   std::string result = "\"";
   while (!s.empty()) {
-    const std::size_t length = character_at(s);
+    const std::size_t length = first_character_length(s);
     const char c = s.front();
     if (length == 0) {
       result += "\ufffd";

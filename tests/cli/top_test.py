@@ -28,11 +28,11 @@ pre { font: 14px/1.25 monospace; margin: 12px; }</style><pre>{}</pre>"""
 
 
 class Program:
-    """A program that uses two soft devices until it is killed."""
+    """A program that uses two soft devices until it is killed. Its command line is not valid UTF-8."""
 
     def __enter__(self):
         self.process = subprocess.Popen(
-            [HPE, "wave", "--size", "64x64x64", "--steps", "100000000"], stdout=subprocess.DEVNULL,
+            [HPE, "wave", "--size", "64x64x64", "--steps", "100000000", "--json", b"/nowhere/caf\xe9"], stdout=subprocess.DEVNULL,
             env={**os.environ, "HPE_DEVICES": "soft:2", "OMPI_COMM_WORLD_RANK": "7"})
         deadline = time.monotonic() + 60
         while self.seen() is None or not self.seen()["devices"]:
@@ -61,7 +61,7 @@ class Top(unittest.TestCase):
                 self.assertGreater(device["used_bytes"], 0)
                 self.assertLess(device["used_bytes"], device["memory_bytes"])
             self.assertEqual(seen["rank"], "7")
-            self.assertIn("--steps 100000000", seen["command"])
+            self.assertIn("--steps 100000000 --json /nowhere/caf\ufffd", seen["command"])
             deadline = time.monotonic() + 60
             while seen["per_second"]["launches"] == 0 and time.monotonic() < deadline:
                 seen = program.seen()
@@ -71,6 +71,7 @@ class Top(unittest.TestCase):
             table = top("--once")
             self.assertIn(str(program.process.pid), table)
             self.assertIn("hpe wave", table)
+            self.assertIn("/nowhere/caf\ufffd", table)
 
     @unittest.skipUnless(os.getuid() == 0, "only the superuser can become another user")
     def test_other_users_see_nothing(self):
