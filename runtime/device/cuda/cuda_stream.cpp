@@ -170,14 +170,17 @@ timepoint cuda_stream::queued(CUevent done, const std::optional<error>& failure)
 
 // If `followed` is false, all commands up to the last one have finished.
 void cuda_stream::settle(CUevent done, bool followed) noexcept {
+  const std::uint64_t value = pending_.back().value;
+  const std::uint64_t entries = entries_.fetch_add(entries_of_command) + entries_of_command;
   if (followed) {
     pending_.back().done = done;
+    pending_.back().entries = entries;
     return;
   }
-  const std::uint64_t value = pending_.back().value;
   for (const command& c : pending_) unused_.push_back(c.done == nullptr ? done : c.done);
   pending_.clear();
   completed_.store(std::max(completed_.load(), value));
+  completed_entries_.store(entries);
 }
 
 void cuda_stream::close(bool may_be_done) noexcept {
@@ -207,6 +210,7 @@ void cuda_stream::divide(bool has_waited) noexcept {
 bool cuda_stream::join(std::uint64_t value, function_ref<void()> queue) {
   const std::lock_guard lock(queue_);
   if (open_.load(std::memory_order_relaxed) != value || ++joined_ > most_joined) return false;
+  entries_.fetch_add(1, std::memory_order_relaxed);
   queue();
   return true;
 }
@@ -240,6 +244,7 @@ timepoint cuda_stream::submit(const observed_command& what, const Queue& queue) 
     failure = known != nullptr ? *known : no_memory();
   }
   if (joined != 0) {
+    entries_.fetch_add(1, std::memory_order_relaxed);
     if (openness_ == openness::none)
       close();
     else if (openness_ == openness::until_divided)
@@ -489,10 +494,16 @@ timepoint cuda_stream::last() const {
 }
 
 timepoint cuda_stream::end_of_crowd() const noexcept {
-  const std::uint64_t done = completed_.load();
-  const std::uint64_t issued = submitted_.load();
-  if (done >= issued || issued - done <= long_queue) return {};
-  return {number_, issued - long_queue / 2};
+  const std::uint64_t entries = entries_.load();
+  if (entries - completed_entries_.load() <= long_queue) return {};
+  const std::lock_guard lock(pending_mutex_);
+  // The entries of the last command are not known yet if it is open or being queued; then it has few entries.
+  const bool is_last_known = pending_.empty() || pending_.back().done != nullptr;
+  const auto known_end = is_last_known ? pending_.end() : std::prev(pending_.end());
+  if (known_end == pending_.begin()) return {};
+  const auto found = std::lower_bound(pending_.begin(), std::prev(known_end), entries - long_queue / 2,
+                                      [](const command& c, std::uint64_t least) { return c.entries < least; });
+  return {number_, found->value};
 }
 
 std::optional<error> cuda_stream::failure_of(std::uint64_t value) const {
@@ -518,6 +529,7 @@ bool cuda_stream::reached(std::uint64_t value) noexcept {
     };
     const auto finish = [&](const std::deque<command>::iterator& last) {
       completed_.store(last->value);
+      completed_entries_.store(last->entries);
       std::for_each(pending_.begin(), last + 1, [&](const command& c) { unused_.push_back(c.done); });
       pending_.erase(pending_.begin(), last + 1);
     };

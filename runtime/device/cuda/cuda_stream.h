@@ -73,8 +73,8 @@ class cuda_stream final : public stream {
   /// Returns the error of a command that failed before the device was lost; nullopt if the command did not fail. The
   /// stream keeps the errors of the last hundred failures only.
   [[nodiscard]] std::optional<error> failure_of(std::uint64_t value) const;
-  /// If more than long_queue commands have not finished, returns the point after which only long_queue / 2 of them
-  /// remain; otherwise none().
+  /// If the unfinished commands have more than long_queue entries in a hardware queue, returns the point after which
+  /// about half of these entries remain; otherwise none().
   [[nodiscard]] timepoint end_of_crowd() const noexcept;
   /// Marks the stream as lost with its device: all commands count as reached.
   void lose() noexcept;
@@ -115,13 +115,15 @@ class cuda_stream final : public stream {
   static constexpr std::size_t kept_failures = 100;
   // All streams that share a hardware queue share about a thousand entries of this queue. When all entries are in use,
   // functions of the driver block. One command of hpe needs several entries: for its waits, the command and its event.
-  static constexpr std::uint64_t long_queue = 256;
+  // A piece of work that joins an open command needs one entry.
+  static constexpr std::uint64_t long_queue = 768, entries_of_command = 3;
   static constexpr unsigned most_joined = 128;  // pieces of work in one open command
 
   struct command {
     std::uint64_t value;
-    CUevent done;          // null while the command is being queued or open
-    std::uint32_t kernel;  // kernel_id::function + 1; 0: no kernel
+    CUevent done;               // null while the command is being queued or open
+    std::uint32_t kernel;       // kernel_id::function + 1; 0: no kernel
+    std::uint64_t entries = 0;  // the sum of entries_ up to this command
   };
   [[nodiscard]] static bool is_before(const command& c, std::uint64_t value) noexcept { return c.value < value; }
   /// The memory on one side of a copy.
@@ -182,6 +184,7 @@ class cuda_stream final : public stream {
 
   std::mutex queue_;  // held while a command is queued, for a long time if the driver's queue is full
   std::atomic<std::uint64_t> submitted_{0};
+  std::atomic<std::uint64_t> entries_{0};  // the entries in a hardware queue that all commands so far have needed
   // The members below are guarded by queue_.
   CUstream end_ = nullptr;              // if not null: the stream on which the command being queued ends
   openness openness_ = openness::none;  // how long that command may stay open
@@ -201,6 +204,7 @@ class cuda_stream final : public stream {
   std::vector<std::pair<std::uint64_t, error>> failures_;
   std::chrono::steady_clock::time_point asked_{};  // when a command was last seen unfinished
   std::atomic<std::uint64_t> completed_{0};
+  std::atomic<std::uint64_t> completed_entries_{0};  // the entries of the commands up to completed_
   std::atomic<std::uint64_t> lost_after_{all};
 };
 

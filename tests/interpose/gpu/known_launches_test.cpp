@@ -11,6 +11,7 @@
 #include <future>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "hpe/hpe.h"
@@ -236,6 +237,31 @@ TEST_F(SpreadKnown, CapturesAreNoticedAlsoAfterAContextHasEnded) {
   CUgraph graph = nullptr;
   EXPECT_EQ(cuStreamEndCapture(stream_, &graph), CUDA_SUCCESS);
   ASSERT_NO_FATAL_FAILURE(expect_sum());
+}
+
+// While the driver's queue is full, its functions block, also in other threads. So a program that queues many launches
+// waits in hpe instead, before the queue is full.
+TEST_F(SpreadKnown, LaunchesThatJoinOpenCommandsDoNotFillTheDriversQueue) {
+  for (const bool knows_memory : {true, false}) {
+    SCOPED_TRACE(knows_memory);
+    stand_in::pause(true);
+    const unsigned before = stand_in::calls("cuLaunchKernel");
+    std::thread program([&] {
+      stand_in::enter_device_0();
+      constexpr int many = 3000;
+      knows_memory ? raise(many) : chase(many);
+    });
+    unsigned queued = 0, last = 0;
+    do {
+      std::this_thread::sleep_for(200ms);
+      last = std::exchange(queued, stand_in::calls("cuLaunchKernel") - before);
+    } while (queued == 0 || last != queued);
+    EXPECT_GE(queued, 500U);
+    EXPECT_LE(queued, 900U);
+    stand_in::pause(false);
+    program.join();
+    ASSERT_NO_FATAL_FAILURE(expect_sum());
+  }
 }
 
 // The third launch differs from the earlier launches in a parameter that does not decide about accesses, and the fourth
