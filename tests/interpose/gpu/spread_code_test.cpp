@@ -82,7 +82,10 @@ class LaunchPace : public testing::Test {
   void queue_four() {
     stand_in::pause(true);
     ASSERT_EQ(cuMemAlloc(&memory_, 4), CUDA_SUCCESS);
-    for (int n = 0; n < 4; ++n) {
+    queue(4);
+  }
+  void queue(int launches) {
+    for (int n = 0; n < launches; ++n) {
       const unsigned queries = stand_in::calls("cuEventQuery");
       pace_.wait(stream_);
       EXPECT_EQ(stand_in::calls("cuEventQuery"), queries) << "launch " << n << " need not wait";
@@ -116,15 +119,6 @@ TEST_F(LaunchPace, TheFifthLaunchWaitsForTheFirst) {
 // launch would take as long as a short launch.
 TEST_F(LaunchPace, GroupsGrowIfTheGpuFinishesThemSoon) {
   ASSERT_NO_FATAL_FAILURE(queue_four());
-  const auto queue = [&](int launches) {
-    for (int n = 0; n < launches; ++n) {
-      const unsigned queries = stand_in::calls("cuEventQuery");
-      pace_.wait(stream_);
-      EXPECT_EQ(stand_in::calls("cuEventQuery"), queries) << "launch " << n << " need not wait";
-      ASSERT_EQ(cuMemsetD32Async(memory_, 1, 1, stream_), CUDA_SUCCESS);
-      pace_.queued(stream_);
-    }
-  };
   for (const int group : {2, 4}) {
     stand_in::pause(false);
     ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
@@ -135,6 +129,28 @@ TEST_F(LaunchPace, GroupsGrowIfTheGpuFinishesThemSoon) {
     ASSERT_NO_FATAL_FAILURE(queue(group));
     EXPECT_EQ(stand_in::calls("cuEventRecord"), records + 1);
   }
+}
+
+// If the GPU becomes slow, few launches may be queued before a new plan is ready.
+TEST_F(LaunchPace, GroupsHaveOneLaunchAgainIfTheGpuTakesLong) {
+  ASSERT_NO_FATAL_FAILURE(queue_four());
+  stand_in::pause(false);
+  ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  stand_in::pause(true);
+  for (const int group : {2, 4, 8, 16}) {
+    pace_.wait(stream_);  // one of the first four groups is finished
+    ASSERT_NO_FATAL_FAILURE(queue(group));
+  }
+  std::thread waiting([&] {
+    stand_in::enter_device_0();
+    pace_.wait(stream_);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  stand_in::pause(false);
+  waiting.join();
+  const unsigned records = stand_in::calls("cuEventRecord");
+  ASSERT_NO_FATAL_FAILURE(queue(1));
+  EXPECT_EQ(stand_in::calls("cuEventRecord"), records + 1);
 }
 
 TEST_F(LaunchPace, EndsIfAKernelWaitsForTheProgram) {

@@ -250,6 +250,16 @@ TEST_F(Spread, AnArrayLiesWhereThereIsRoom) {
   for (const CUdeviceptr each : small) EXPECT_EQ(cuMemFree(each), CUDA_SUCCESS);
 }
 
+// Mapping takes a time for each piece. Without eviction, many pieces have no use.
+TEST_F(Spread, ALargeArrayHasFewPieces) {
+  CUdeviceptr large = 0;
+  const unsigned before = stand_in::calls("cuMemMap");
+  ASSERT_EQ(cuMemAlloc(&large, std::size_t{150} << 20), CUDA_SUCCESS);
+  EXPECT_LE(stand_in::calls("cuMemMap") - before, 64U);
+  EXPECT_EQ(cuMemsetD8(large, 1, std::size_t{150} << 20), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree(large), CUDA_SUCCESS);
+}
+
 // The driver's queue may be full for a long time, for example if a kernel waits for an action of another thread.
 TEST_F(Spread, ALaunchThatWaitsInTheDriverHoldsUpNoOtherMemory) {
   using namespace std::chrono_literals;
