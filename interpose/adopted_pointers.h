@@ -171,12 +171,13 @@ class HPE_API adopted_pointers {
                               std::uint64_t queued) = 0;
 
   /// Like gather() and scatter(), but the contiguous bytes are in an allocation of the program. The copy runs after the
-  /// work that the program has queued so far. Both return nullopt if the two allocations have different contexts, or if
-  /// the kernels cannot copy so many bytes.
-  [[nodiscard]] virtual std::optional<device_copy> pack(std::uintptr_t to, std::uintptr_t from,
-                                                        const scattered_bytes& which, std::size_t bytes) = 0;
-  [[nodiscard]] virtual std::optional<device_copy> unpack(std::uintptr_t to, const scattered_bytes& which,
-                                                          std::uintptr_t from, std::size_t bytes) = 0;
+  /// work that the program has queued so far. When the functions return, the copy may still run, but then the program
+  /// cannot notice this: its later device work, CPU code and the functions of this class wait for the copy. Both return
+  /// false, without effect, if the two allocations have different contexts, or if the kernels cannot copy so many bytes.
+  [[nodiscard]] virtual bool pack(std::uintptr_t to, std::uintptr_t from, const scattered_bytes& which,
+                                  std::size_t bytes) = 0;
+  [[nodiscard]] virtual bool unpack(std::uintptr_t to, const scattered_bytes& which, std::uintptr_t from,
+                                    std::size_t bytes) = 0;
 
   /// Queues a kernel that combines to[i] and with[i] for each of `count` numbers and stores the result in to[i]. `to`
   /// is in an allocation of the program, and `with` in memory that borrow_beside() has lent for that allocation.

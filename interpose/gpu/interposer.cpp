@@ -24,7 +24,7 @@ interposer::interposer()
       memory_of_graphs_(cu_, option_.scope),
       copies_(cu_, contexts_),
       peers_(cu_, contexts_),
-      adopted_(cu_, contexts_, program_, copies_, uses_) {
+      adopted_(cu_, contexts_, program_, copies_, uses_, left_) {
   if (option_.profile) trace::profile::start();
   trace::recorder::start(option_.trace);
   if (trace::recorder::active() != nullptr) call_watch::begin(call_watch::recording);
@@ -68,12 +68,14 @@ std::optional<CUresult> interposer::box_copied(CUdeviceptr to, CUdeviceptr from,
 }
 
 void interposer::gives_back(CUdeviceptr address) {
+  if (left_copies::any()) left_.finish();
   const host_calls* const calls = calls_.load(std::memory_order_acquire);
   if (!adopted_memory::any() && !uses_.any() && (calls == nullptr || !calls->knows_any())) return;
   if (const std::size_t bytes = program_.size_at(address)) gives_back(address, bytes);
 }
 
 void interposer::gives_back(CUdeviceptr address, std::size_t bytes) {
+  if (left_copies::any()) left_.finish();
   if (adopted_memory::any()) adopted_.drop(address, bytes);
   if (uses_.any()) uses_.forget({address, saturated_sum(address, bytes)});
   if (host_calls* const calls = calls_.load(std::memory_order_acquire)) calls->forget(address, bytes);
@@ -94,6 +96,11 @@ void interposer::launches_graph() {
 }
 
 void interposer::forget_contexts() {
+  if (left_copies::any()) try {
+      left_.finish();
+    } catch (const error& e) {
+      log(log_level::warn, "waiting for copies before a context ends: {}", e.what());
+    }
   if (host_calls* const calls = calls_.load(std::memory_order_acquire)) calls->forget_contexts();
   adopted_.drop_all();
   contexts_.clear();
@@ -109,7 +116,7 @@ void interposer::serve_touches() {
     // These objects are never destroyed, because touch_service runs a thread, and any thread may use host_calls until
     // the process ends.
     if (calls_.load() == nullptr)
-      calls_.store(new host_calls(cu_, contexts_, program_, copies_, adopted_, queued_, scope_is_parameters()),
+      calls_.store(new host_calls(cu_, contexts_, program_, copies_, adopted_, queued_, left_, scope_is_parameters()),
                    std::memory_order_release);
     new touch_service(adopted_);
   });

@@ -48,10 +48,8 @@ taken device_pack(const void* inbuf, int incount, MPI_Datatype type, void* outbu
                   MPI_Comm comm) {
   return guarded(comm, [&]() -> taken {
     const auto what = examine(outbuf, outsize, position, inbuf, incount, type, comm);
-    if (!what) return std::nullopt;
-    const auto copy = what->driver->pack(what->contiguous, what->first, what->typed.which, what->bytes);
-    if (!copy) return std::nullopt;
-    copy->wait();
+    if (!what || !what->driver->pack(what->contiguous, what->first, what->typed.which, what->bytes))
+      return std::nullopt;
     *position += static_cast<int>(what->bytes);
     return MPI_SUCCESS;
   });
@@ -61,10 +59,8 @@ taken device_unpack(const void* inbuf, int insize, int* position, void* outbuf, 
                     MPI_Comm comm) {
   return guarded(comm, [&]() -> taken {
     const auto what = examine(inbuf, insize, position, outbuf, outcount, type, comm);
-    if (!what) return std::nullopt;
-    const auto copy = what->driver->unpack(what->first, what->typed.which, what->contiguous, what->bytes);
-    if (!copy) return std::nullopt;
-    copy->wait();
+    if (!what || !what->driver->unpack(what->first, what->typed.which, what->contiguous, what->bytes))
+      return std::nullopt;
     *position += static_cast<int>(what->bytes);
     return MPI_SUCCESS;
   });

@@ -47,8 +47,9 @@ void for_each_row(std::span<const placed_box> boxes, Visit visit) {
 class own_use {
  public:
   own_use(const device::cuda::driver& cu, CUstream stream, std::initializer_list<used_range> ranges,
-          const char* what = "uploading the data that CPU code has written")
-      : guard_(stream, ranges) {
+          const char* what = "uploading the data that CPU code has written",
+          enqueue_guard::earlier left = enqueue_guard::earlier::awaited)
+      : guard_(stream, ranges, left) {
     guard_.needs_no_wait();
     cu.check(guard_.result(), what);
   }
@@ -66,14 +67,16 @@ std::array<std::uint64_t, 2> random_name() {
 }  // namespace
 
 host_calls::host_calls(const device::cuda::driver& cu, contexts& parts, program_contexts& program,
-                       pageable_copy& copies, adopted_memory& adopted, queued_uses& uses, bool by_parameters)
+                       pageable_copy& copies, adopted_memory& adopted, queued_uses& queued, left_copies& left,
+                       bool by_parameters)
     : cu_(cu),
       parts_(parts),
       program_(program),
       copies_(copies),
       adopted_(adopted),
+      left_(left),
       process_(random_name()),
-      waits_(cu, program, uses, by_parameters),
+      waits_(cu, program, queued, by_parameters),
       known_(cu, program),
       peers_(cu),
       buffers_(cu) {
@@ -96,7 +99,14 @@ std::size_t host_calls::bytes_from(std::uintptr_t address) noexcept {
 
 bool host_calls::touched(std::uintptr_t address) noexcept { return adopted_.has_touched(address, address + 1); }
 
-void host_calls::left_to_library(std::uintptr_t address) noexcept { adopted_.left_to_library(address); }
+void host_calls::left_to_library(std::uintptr_t address) noexcept {
+  if (left_copies::any()) try {
+      left_.finish();
+    } catch (const error& e) {
+      log(log_level::warn, "waiting for copies before the MPI library uses their memory: {}", e.what());
+    }
+  adopted_.left_to_library(address);
+}
 
 known_allocation host_calls::require(CUdeviceptr address) {
   const auto found = known_.at(address);
@@ -290,6 +300,7 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
   const auto found = known_.shared_at(address);
   if (!found || address + bytes > found->what.base + found->what.bytes) return std::nullopt;
   if (!waits_.is_over(queued)) waits_.for_users_of(found->what);
+  if (left_copies::any()) left_.finish_before({address, bytes, use == peer_use::overwrite});
   if (adopted_memory::any()) {
     // The other process overwrites the memory later. If CPU code of this process touched the memory before that, it
     // would fetch the old bytes. So memory that CPU code has touched is not shared for overwriting.
@@ -397,12 +408,26 @@ device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_b
       table == nullptr ? first + static_cast<std::ptrdiff_t>(bytes) : table->end + std::max<std::ptrdiff_t>(last, 0);
   const used_range scattered{address + static_cast<std::uintptr_t>(begin), static_cast<std::size_t>(end - begin),
                              scatters};
-  const own_use work(cu_, queue->stream(),
-                     {scattered, {is_of_program ? contiguous : 0, is_of_program ? bytes : 0, !scatters}});
-  const entered here(cu_, context);
-  if (table != nullptr)
-    return {queue, kernels->copy_scattered(*queue, contiguous, address, which, table, bytes, scatters)};
-  return {queue, scatters ? queue->copy(at, contiguous, bytes) : queue->copy(contiguous, at, bytes)};
+  const used_range packed{is_of_program ? contiguous : 0, is_of_program ? bytes : 0, !scatters};
+  device_copy result{queue};
+  {
+    // A copy runs after the earlier copies of its queue.
+    const own_use work(cu_, queue->stream(), {scattered, packed}, "uploading the data that CPU code has written",
+                       is_of_program ? enqueue_guard::earlier::in_order : enqueue_guard::earlier::awaited);
+    const entered here(cu_, context);
+    if (table != nullptr)
+      result.number = kernels->copy_scattered(*queue, contiguous, address, which, table, bytes, scatters);
+    else
+      result.number = scatters ? queue->copy(at, contiguous, bytes) : queue->copy(contiguous, at, bytes);
+  }
+  if (!is_of_program) return result;
+  may_leave_copies() ? left_.add(queue, scattered, packed) : queue->wait();
+  return {};
+}
+
+bool host_calls::may_leave_copies() noexcept {
+  return !call_watch::has(call_watch::kinds | call_watch::observers) && left_copies::are_allowed() &&
+         waits_.queued_now() == 0;
 }
 
 device_copy host_calls::gather(std::byte* to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes,
@@ -419,16 +444,16 @@ bool host_calls::are_together(std::uintptr_t one, std::uintptr_t other, std::siz
   return bytes <= scratch_memory::most && require(one).context == require(other).context;
 }
 
-std::optional<device_copy> host_calls::pack(std::uintptr_t to, std::uintptr_t from, const scattered_bytes& which,
-                                            std::size_t bytes) {
-  if (!are_together(to, from, bytes)) return std::nullopt;
-  return copy_scattered(from, which, to, true, bytes, queued_now(), false);
+bool host_calls::pack(std::uintptr_t to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes) {
+  if (!are_together(to, from, bytes)) return false;
+  copy_scattered(from, which, to, true, bytes, queued_now(), false);
+  return true;
 }
 
-std::optional<device_copy> host_calls::unpack(std::uintptr_t to, const scattered_bytes& which, std::uintptr_t from,
-                                              std::size_t bytes) {
-  if (!are_together(to, from, bytes)) return std::nullopt;
-  return copy_scattered(to, which, from, true, bytes, queued_now(), true);
+bool host_calls::unpack(std::uintptr_t to, const scattered_bytes& which, std::uintptr_t from, std::size_t bytes) {
+  if (!are_together(to, from, bytes)) return false;
+  copy_scattered(to, which, from, true, bytes, queued_now(), true);
+  return true;
 }
 
 device_copy host_calls::reduce(std::uintptr_t to, const std::byte* with, std::size_t count,

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "runtime/base/box.h"
 #include "runtime/device/cuda/driver.h"
 
 namespace hpe::cuda_hooks {
@@ -14,6 +15,16 @@ namespace hpe::cuda_hooks {
 struct device_range {
   CUdeviceptr base = 0;
   std::size_t bytes = 0;
+};
+
+/// Memory that a piece of device work uses, with the address and size that the program passes to the driver.
+struct used_range {
+  CUdeviceptr address = 0;
+  std::size_t bytes = 0;
+  bool written = false;
+
+  /// The address after the last byte; the highest address if the sum would overflow.
+  [[nodiscard]] CUdeviceptr end() const noexcept { return saturated_sum(address, bytes); }
 };
 
 /// Returns the allocation that contains an address; nullopt if no allocation does. Queries the driver in the current

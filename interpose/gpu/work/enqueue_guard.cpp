@@ -23,6 +23,13 @@ void enqueue_guard::begin(function_ref<void()> steps) {
   }
 }
 
+void enqueue_guard::await_left(std::initializer_list<used_range> ranges) {
+  if (!left_copies::any()) return;
+  left_copies& left = interposer::started()->left();
+  if (ranges.size() == 0) left.finish();
+  for (const used_range& each : ranges) left.finish_before(each);
+}
+
 void enqueue_guard::tell(std::initializer_list<used_range> ranges) {
   interposer* const hpe = interposer::started();
   if (hpe == nullptr) return;

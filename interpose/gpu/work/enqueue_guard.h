@@ -15,9 +15,9 @@
 namespace hpe::cuda_hooks {
 
 /// Exists while a hook, or hpe's own code, queues device work that uses the program's memory. The constructor prepares
-/// adopted memory for the work; the constructor and the destructor record the work in adopted_memory, in queued_uses
-/// (for the waits of libc and MPI calls), and in driver_writes. If none of these is in use, the object costs a few
-/// stores and loads.
+/// adopted memory for the work, and waits for left_copies; the constructor and the destructor record the work in
+/// adopted_memory, in queued_uses (for the waits of libc and MPI calls), and in driver_writes. If none of these is in
+/// use, the object costs a few stores and loads.
 class enqueue_guard {
  public:
   /// For work that may use any memory.
@@ -26,11 +26,19 @@ class enqueue_guard {
   /// For work that uses these ranges of device memory; ranges of host memory are ignored. If the list is empty, the
   /// work may use any memory.
   enqueue_guard(std::initializer_list<used_range> ranges) : enqueue_guard(unknown_stream(), ranges) {}
-  enqueue_guard(CUstream stream, std::initializer_list<used_range> ranges)
+  /// What happens with left_copies that use memory of the work.
+  enum class earlier : bool {
+    awaited,  ///< the constructor waits for them
+    in_order  ///< the work runs after them anyway
+  };
+  enqueue_guard(CUstream stream, std::initializer_list<used_range> ranges, earlier left = earlier::awaited)
       : here_(queuing_threads::mine()), stream_(stream) {
     queuing_threads::enter(here_);
-    if (is_told()) [[unlikely]]
-      begin([&] { tell(ranges); });
+    if (must_begin()) [[unlikely]]
+      begin([&] {
+        if (left == earlier::awaited) await_left(ranges);
+        tell(ranges);
+      });
     if (call_watch::has(call_watch::kinds)) [[unlikely]]
       writes_for_driver_ = may_write_for_driver(ranges);
   }
@@ -39,8 +47,11 @@ class enqueue_guard {
   /// write memory of the driver.
   explicit enqueue_guard(const program_launch& launch) : here_(queuing_threads::mine()), stream_(launch.stream) {
     queuing_threads::enter(here_);
-    if (is_told()) [[unlikely]]
-      begin([&] { tell(launch); });
+    if (must_begin()) [[unlikely]]
+      begin([&] {
+        await_left({});
+        tell(launch);
+      });
   }
   ~enqueue_guard() {
     if (begun_) [[unlikely]]
@@ -55,10 +66,6 @@ class enqueue_guard {
     queuing_threads::leave(here_);
   }
 
-  /// Whether hpe must record which memory each piece of work uses: true after CPU code has touched device memory, and
-  /// if libc and MPI calls wait only for the work that uses their memory.
-  [[nodiscard]] static bool is_told() noexcept { return call_watch::has(call_watch::touched | call_watch::waits); }
-
   /// To be called if hpe need not wait for this work later, for example because the caller itself waits for it.
   void needs_no_wait() noexcept { needs_wait_ = false; }
 
@@ -70,7 +77,13 @@ class enqueue_guard {
   [[nodiscard]] CUresult result() const noexcept { return result_; }
 
  private:
+  /// Whether the constructor has something to do: after CPU code has touched device memory, if libc and MPI calls wait
+  /// only for the work that uses their memory, and if there are left_copies.
+  [[nodiscard]] static bool must_begin() noexcept {
+    return call_watch::has(call_watch::touched | call_watch::waits | call_watch::copies_left);
+  }
   void begin(function_ref<void()> steps);
+  static void await_left(std::initializer_list<used_range> ranges);
   void tell(std::initializer_list<used_range> ranges);
   void tell(const kernel_launch& launch);
   [[nodiscard]] static bool may_write_for_driver(std::initializer_list<used_range> ranges);

@@ -384,6 +384,7 @@ STAND_IN CUresult cuStreamIsCapturing(CUstream given, CUstreamCaptureStatus* sta
 }
 STAND_IN CUresult cuStreamSynchronize(CUstream given) {
   COUNT();
+  REFUSE();
   stream* s = nullptr;
   if (const CUresult wrong = find(given, s); wrong != CUDA_SUCCESS) return wrong;
   if (s->records && s->capture == capture_state::active) {

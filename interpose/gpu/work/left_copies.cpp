@@ -1,0 +1,55 @@
+#include "interpose/gpu/work/left_copies.h"
+
+#include <algorithm>
+#include <new>
+
+#include "runtime/base/error.h"
+
+namespace hpe::cuda_hooks {
+
+namespace {
+
+// Whether two pieces of work that use these ranges must run one after the other.
+bool conflict(const used_range& a, const used_range& b) {
+  return (a.written || b.written) && a.address < b.end() && b.address < a.end();
+}
+
+}  // namespace
+
+void left_copies::add(std::shared_ptr<interpose::copy_queue> queue, const used_range& one, const used_range& other) {
+  const lock_guard lock(mutex_);
+  try {
+    if (uses_.size() == most) finish_locked();
+    uses_.emplace_back(one, other);
+    if (std::ranges::find(queues_, queue) == queues_.end()) queues_.push_back(queue);
+    call_watch::begin(call_watch::copies_left);
+  } catch (const std::bad_alloc&) {
+    queue->wait();
+  }
+}
+
+void left_copies::finish() {
+  const lock_guard lock(mutex_);
+  finish_locked();
+}
+
+void left_copies::finish_before(const used_range& use) {
+  const lock_guard lock(mutex_);
+  const auto conflicts = [&](const auto& uses) { return conflict(uses.first, use) || conflict(uses.second, use); };
+  if (std::ranges::any_of(uses_, conflicts)) finish_locked();
+}
+
+void left_copies::finish_locked() {
+  std::optional<error> failure;
+  for (const auto& queue : queues_) try {
+      queue->wait();
+    } catch (const error& e) {
+      if (!failure) failure = e;
+    }
+  queues_.clear();
+  uses_.clear();
+  call_watch::end(call_watch::copies_left);
+  if (failure) throw error(*failure);
+}
+
+}  // namespace hpe::cuda_hooks

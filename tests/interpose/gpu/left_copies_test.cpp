@@ -1,0 +1,195 @@
+// MPI_Pack and MPI_Unpack of device memory return before the device has made their copies (left_copies), but the
+// program must not notice this.
+#include <cuda.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <future>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "interpose/adopted_pointers.h"
+#include "tests/interpose/gpu/driver_under_test.h"
+
+namespace {
+
+using hpe::interpose::adopted_pointers;
+using namespace std::chrono_literals;
+
+constexpr std::size_t count = 512, width = 8, bytes = count * width;
+
+// A kernel that increments each byte of an array.
+const stand_in::kernel increment{[](const std::uint64_t* parameters) {
+                                   auto* const at = reinterpret_cast<std::uint8_t*>(stand_in::memory(parameters[0]));
+                                   for (std::uint64_t i = 0; i < parameters[1]; ++i) ++at[i];
+                                 },
+                                 2};
+
+class LeftCopies : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
+    pointers_ = adopted_pointers::instance();
+    ASSERT_NE(pointers_, nullptr);
+    ASSERT_EQ(cuMemAlloc(&rows_, 2 * bytes), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemAlloc(&packed_, bytes), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemAlloc(&other_, 2 * bytes), CUDA_SUCCESS);
+    std::vector<std::uint8_t> all(2 * bytes);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
+    for (std::size_t i = 0; i < bytes; ++i) expected_.push_back(all[i / width * 2 * width + i % width]);
+    ASSERT_EQ(cuMemcpyHtoD(rows_, all.data(), all.size()), CUDA_SUCCESS);
+    ASSERT_TRUE(pack());  // the first call loads hpe's kernels
+    ASSERT_NO_FATAL_FAILURE(clear());
+  }
+  void TearDown() override {
+    stand_in::pause(false);
+    for (const CUdeviceptr each : {rows_, packed_, other_}) EXPECT_EQ(cuMemFree(each), CUDA_SUCCESS);
+  }
+
+  // The first half of each 16 bytes.
+  static hpe::interpose::scattered_bytes every_second() {
+    static const auto element =
+        std::make_shared<const std::vector<hpe::interpose::stretch>>(1, hpe::interpose::stretch{0, width});
+    return {element, width, 2 * width};
+  }
+  bool pack() { return pointers_->pack(packed_, rows_, every_second(), bytes); }
+  void clear() {
+    stand_in::pause(false);
+    ASSERT_EQ(cuMemsetD8(packed_, 0, bytes), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemsetD8(other_, 0, 2 * bytes), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  }
+  // Packs while the stand-in does no work.
+  void leave_a_copy() {
+    ASSERT_NO_FATAL_FAILURE(clear());
+    stand_in::pause(true);
+    ASSERT_TRUE(pack());
+    ASSERT_EQ(packed_now(), std::vector<std::uint8_t>(bytes)) << "the copy is done";
+  }
+  [[nodiscard]] std::vector<std::uint8_t> packed_now() const {
+    const auto* const at = reinterpret_cast<const std::uint8_t*>(stand_in::memory(packed_));
+    return {at, at + bytes};
+  }
+  static std::future<void> begin(const std::function<void()>& act) {
+    return std::async(std::launch::async, [act] {
+      stand_in::enter_device_0();
+      act();
+    });
+  }
+  // Expects that act() returns only when the stand-in works again.
+  static void expect_wait(const std::function<void()>& act) {
+    std::future<void> done = begin(act);
+    EXPECT_EQ(done.wait_for(100ms), std::future_status::timeout);
+    stand_in::pause(false);
+    done.get();
+  }
+  static void launch(CUdeviceptr at, std::uint64_t size) {
+    void* parameters[] = {&at, &size};
+    auto* const function = reinterpret_cast<CUfunction>(const_cast<stand_in::kernel*>(&increment));
+    ASSERT_EQ(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, CU_STREAM_PER_THREAD, parameters, nullptr), CUDA_SUCCESS);
+  }
+
+  CUdeviceptr rows_ = 0, packed_ = 0, other_ = 0;
+  std::vector<std::uint8_t> expected_;
+  adopted_pointers* pointers_ = nullptr;
+};
+
+TEST_F(LeftCopies, LaterUsesOfTheMemoryWait) {
+  std::vector<std::uint8_t> seen(bytes);
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::tmpfile(), std::fclose);
+  ASSERT_NE(file, nullptr);
+  auto* const as_pointer = reinterpret_cast<const volatile std::uint8_t*>(packed_);
+  const auto read = adopted_pointers::peer_use::read;
+  const std::vector<std::pair<const char*, std::function<void()>>> uses{
+      {"a copy to the host", [&] { EXPECT_EQ(cuMemcpyDtoH(seen.data(), packed_, bytes), CUDA_SUCCESS); }},
+      {"a copy between devices", [&] { EXPECT_EQ(cuMemcpyDtoDAsync(other_, packed_, bytes, nullptr), CUDA_SUCCESS); }},
+      {"a fill of the source", [&] { EXPECT_EQ(cuMemsetD8Async(rows_, 0, width, nullptr), CUDA_SUCCESS); }},
+      {"a call of libc",
+       [&] { EXPECT_EQ(::pwrite(::fileno(file.get()), reinterpret_cast<void*>(packed_), bytes, 0), bytes); }},
+      {"a message", [&] { EXPECT_TRUE(pointers_->share(packed_, bytes, read, pointers_->queued_now())); }},
+      {"CPU code", [&] { EXPECT_EQ(*as_pointer, expected_[0]); }},
+  };
+  std::vector<std::uint8_t> row(width);
+  ASSERT_EQ(cuMemcpyDtoH(row.data(), rows_, width), CUDA_SUCCESS);
+  for (const auto& [name, act] : uses) {
+    SCOPED_TRACE(name);
+    ASSERT_NO_FATAL_FAILURE(leave_a_copy());
+    expect_wait(act);
+    EXPECT_EQ(packed_now(), expected_);
+    ASSERT_EQ(cuMemcpyHtoD(rows_, row.data(), width), CUDA_SUCCESS);
+  }
+}
+
+TEST_F(LeftCopies, AnyLaunchWaits) {
+  ASSERT_NO_FATAL_FAILURE(leave_a_copy());
+  expect_wait([&] { launch(packed_, bytes); });
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  for (std::uint8_t& each : expected_) ++each;
+  EXPECT_EQ(packed_now(), expected_);
+}
+
+TEST_F(LeftCopies, TheEndOfTheMemoryWaits) {
+  ASSERT_NO_FATAL_FAILURE(leave_a_copy());
+  expect_wait([&] { EXPECT_EQ(cuMemFreeAsync(packed_, CU_STREAM_PER_THREAD), CUDA_SUCCESS); });
+  ASSERT_EQ(cuMemAlloc(&packed_, bytes), CUDA_SUCCESS);
+}
+
+TEST_F(LeftCopies, OtherMemoryCanBeUsedMeanwhile) {
+  ASSERT_NO_FATAL_FAILURE(leave_a_copy());
+  std::future<void> done = begin([&] {
+    EXPECT_EQ(cuMemsetD8Async(other_, 5, bytes, nullptr), CUDA_SUCCESS);
+    EXPECT_TRUE(pointers_->share(rows_, bytes, adopted_pointers::peer_use::read, 0)) << "the copy only reads";
+  });
+  EXPECT_EQ(done.wait_for(10s), std::future_status::ready);
+  stand_in::pause(false);
+  done.get();
+}
+
+TEST_F(LeftCopies, LaterCopiesOfTheSameKindDoNotWait) {
+  ASSERT_NO_FATAL_FAILURE(leave_a_copy());
+  std::future<void> done = begin([&] { EXPECT_TRUE(pointers_->unpack(other_, every_second(), packed_, bytes)); });
+  EXPECT_EQ(done.wait_for(10s), std::future_status::ready);
+  stand_in::pause(false);
+  done.get();
+  std::vector<std::uint8_t> unpacked(2 * bytes);
+  ASSERT_EQ(cuMemcpyDtoH(unpacked.data(), other_, unpacked.size()), CUDA_SUCCESS);
+  for (std::size_t i = 0; i < bytes; ++i) ASSERT_EQ(unpacked[i / width * 2 * width + i % width], expected_[i]) << i;
+}
+
+TEST_F(LeftCopies, ACopyBeginsAfterTheWorkThatRuns) {
+  ASSERT_NO_FATAL_FAILURE(clear());
+  stand_in::pause(true);
+  ASSERT_NO_FATAL_FAILURE(launch(rows_, 2 * bytes));
+  expect_wait([&] { EXPECT_TRUE(pack()); });
+  std::vector<std::uint8_t> copied(bytes);
+  ASSERT_EQ(cuMemcpyDtoH(copied.data(), packed_, bytes), CUDA_SUCCESS);
+  for (std::uint8_t& each : expected_) ++each;
+  EXPECT_EQ(copied, expected_);
+}
+
+// hpe does not notice when another process reads the memory, or a network card.
+TEST_F(LeftCopies, NoCopyIsLeftOnceOthersMayUseTheMemory) {
+  ASSERT_NO_FATAL_FAILURE(leave_a_copy());
+  CUipcMemHandle handle{};
+  expect_wait([&] { EXPECT_EQ(cuIpcGetMemHandle(&handle, packed_), CUDA_SUCCESS); });
+  ASSERT_NO_FATAL_FAILURE(clear());
+  stand_in::pause(true);
+  expect_wait([&] { EXPECT_TRUE(pack()); });
+  EXPECT_EQ(packed_now(), expected_);
+}
+
+TEST_F(LeftCopies, AFailedCopyIsToldOnce) {
+  ASSERT_NO_FATAL_FAILURE(leave_a_copy());
+  stand_in::pause(false);
+  stand_in::fail("cuStreamSynchronize", CUDA_ERROR_LAUNCH_FAILED);
+  EXPECT_NE(cuMemsetD8Async(packed_, 5, bytes, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemsetD8Async(packed_, 5, bytes, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+}  // namespace
