@@ -1,7 +1,7 @@
 #pragma once
 
-/// Describes where the bytes on one side of a copy are, for the kernels of copy_kernels.cu. The header contains only
-/// plain structures, so that nvcc can compile it.
+/// Describes copies for the kernels of copy_kernels.cu. The header contains only plain structures, so that nvcc can
+/// compile it.
 
 namespace hpe::cuda_hooks {
 
@@ -23,6 +23,22 @@ struct byte_places {
   unsigned rows;        ///< rows in each plane
   unsigned width;       ///< units in each row
   unsigned unused = 0;  // avoids padding, because the stand-in driver reads the parameters as words
+};
+
+/// A copy in units of 1 << unit_log bytes, at addresses that are multiples of this size.
+struct unit_copy {
+  byte_places to, from;
+  unsigned units;  ///< fewer than 2^31
+  unsigned unit_log;
+  unsigned in_a_thread;  ///< the number of units that a thread copies in each step
+  unsigned blocks;       ///< the number of thread blocks that the copy can use
+};
+
+/// The copies of one launch, in the 4 KiB that the parameters of a kernel may have. No copy uses bytes that another one
+/// writes.
+struct unit_copies {
+  static constexpr unsigned most = 32;
+  unit_copy each[most];
 };
 
 }  // namespace hpe::cuda_hooks

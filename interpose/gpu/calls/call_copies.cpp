@@ -33,9 +33,40 @@ call_queue::~call_queue() {
   for (const CUevent e : spare_) cu_.cuEventDestroy(e);
 }
 
+void call_queue::add_later(const unit_copy& what, std::size_t bytes, std::shared_ptr<void> kept,
+                           const several& queue_them) {
+  constexpr std::size_t worth_a_launch = std::size_t{64} << 10;
+  const lock_guard lock(mutex_);
+  if (waiting_ == nullptr) {
+    auto made = std::make_shared<batch>();
+    made->copies.reserve(unit_copies::most);
+    made->kept.reserve(unit_copies::most);
+    made->queue_them = queue_them;
+    waiting_ = std::move(made);
+  }
+  waiting_->copies.push_back(what);
+  waiting_->kept.push_back(std::move(kept));
+  waiting_->bytes += bytes;
+  if (waiting_->copies.size() == unit_copies::most || waiting_->bytes >= worth_a_launch) queue_waiting();
+}
+
+// If host memory is too short, the copies wait further. If the driver refuses them, they are lost.
+void call_queue::queue_waiting() {
+  const std::shared_ptr<batch> all = std::exchange(waiting_, nullptr);
+  if (all == nullptr) return;
+  try {
+    const entered here(cu_, parts_->context());
+    queue(all->bytes, all, [&] { return all->queue_them(all->copies, stream()); });
+  } catch (const std::bad_alloc&) {
+    waiting_ = all;
+    throw;
+  }
+}
+
 // The caller of queue(), record() and advance() holds mutex_. No code after the driver's call may throw, because the
 // copy is queued by then.
 std::uint64_t call_queue::queue(std::size_t bytes, std::shared_ptr<void> kept, function_ref<CUresult()> call) {
+  queue_waiting();
   const bool is_kept = kept != nullptr;
   if (is_kept) users_.push_back({queued_ + 1, std::move(kept)});
   if (const CUresult result = call(); result != CUDA_SUCCESS) {
@@ -150,6 +181,7 @@ void call_queue::wait() {
   std::uint64_t all = 0;
   {
     const lock_guard lock(mutex_);
+    queue_waiting();
     all = queued_;
   }
   const entered here(cu_, parts_->context());

@@ -1,14 +1,17 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "interpose/adopted_pointers.h"
+#include "interpose/gpu/calls/byte_places.h"
 #include "interpose/gpu/work/context_parts.h"
 #include "runtime/base/function_ref.h"
 #include "runtime/base/thread_safety.h"
@@ -64,6 +67,16 @@ class call_queue final : public interpose::copy_queue {
     const lock_guard lock(mutex_);
     return queue(bytes, kept, [&] { return queue_it(stream()); });
   }
+  /// Adds a copy that the driver gets later, together with similar copies: at the latest when another function adds a
+  /// copy, or a thread waits for the queue. queue_them(copies, stream): as above, for all these copies; the same
+  /// function in all calls. The queue owns `kept` until the copy is done.
+  using several = std::function<CUresult(std::span<const unit_copy>, CUstream)>;
+  void add_later(const unit_copy& what, std::size_t bytes, std::shared_ptr<void> kept, const several& queue_them);
+  /// Lets the driver have the copies of add_later().
+  void flush() {
+    const lock_guard lock(mutex_);
+    queue_waiting();
+  }
   /// Returns the number of queued copies that are not known to be done.
   [[nodiscard]] std::uint64_t unfinished() {
     const lock_guard lock(mutex_);
@@ -103,6 +116,7 @@ class call_queue final : public interpose::copy_queue {
 
   std::uint64_t copy_described(CUDA_MEMCPY3D& ends, const box_copy& shape, std::shared_ptr<void> kept);
   std::uint64_t copy_planes(CUDA_MEMCPY3D& ends, const box_copy& shape, std::shared_ptr<void> kept);
+  void queue_waiting() HPE_REQUIRES(mutex_);
   // Queues a copy by call(), which calls the driver. Returns the number of the copy.
   std::uint64_t queue(std::size_t bytes, std::shared_ptr<void> kept, function_ref<CUresult()> call)
       HPE_REQUIRES(mutex_);
@@ -121,6 +135,14 @@ class call_queue final : public interpose::copy_queue {
   std::vector<CUevent> spare_ HPE_GUARDED_BY(mutex_);  // unused events; the capacity suffices for all events
   std::size_t events_ HPE_GUARDED_BY(mutex_) = 0;
   std::deque<user> users_ HPE_GUARDED_BY(mutex_);
+  // Copies of add_later() that the driver does not have yet. Both vectors have room for unit_copies::most elements.
+  struct batch {
+    std::vector<unit_copy> copies;
+    std::vector<std::shared_ptr<void>> kept;
+    std::size_t bytes = 0;
+    several queue_them;
+  };
+  std::shared_ptr<batch> waiting_ HPE_GUARDED_BY(mutex_);  // null: none
 };
 
 /// Owns host memory, pinned if possible, for the copies of libc and MPI calls. The memory does not belong to a context:

@@ -47,6 +47,20 @@ byte_places elements_at(CUdeviceptr base, const scattered_bytes& which, const ca
 // The lowest set bit of the result is the largest power of two that divides all four values.
 std::size_t bits_of(const byte_places& side) { return side.base | side.row | side.plane | side.width; }
 
+// Returns a copy in the largest possible units. The widths of `to` and `from` are in bytes. bits: further numbers that
+// must be multiples of the unit's size, combined by "or".
+unit_copy in_units(byte_places to, byte_places from, std::size_t bytes, std::size_t bits) {
+  constexpr unsigned largest_unit_log = 4;
+  const std::size_t all = bits_of(to) | bits_of(from) | bits;
+  const auto log = std::min(static_cast<unsigned>(std::countr_zero(all)), largest_unit_log);
+  to.width >>= log;
+  from.width >>= log;
+  const auto units = static_cast<unsigned>(bytes >> log);
+  const unsigned in_a_thread = std::clamp(units / (threads * enough_blocks), 1U, most_in_a_thread);
+  const unsigned tile = threads * in_a_thread;
+  return {to, from, units, log, in_a_thread, std::min((units + tile - 1) / tile, most_blocks)};
+}
+
 }  // namespace
 
 call_kernels::call_kernels(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts,
@@ -67,6 +81,7 @@ void call_kernels::find_functions() {
     cu_.check(cu_.cuModuleGetFunction(&function, module_, name.c_str()), "finding hpe's kernels for I/O and MPI calls");
   };
   for (std::size_t n = 0; n < functions_.size(); ++n) find(functions_[n], "hpe_copy_units_" + std::to_string(n));
+  find(several_, "hpe_copy_several");
   // The names are in the order of the enumerators in `reduction`.
   static constexpr std::array names{"sum", "product", "least", "greatest"};
   static constexpr std::array types{"i32", "u32", "i64", "u64", "f32", "f64"};
@@ -85,30 +100,38 @@ bool call_kernels::suit(const box_copy& shape) noexcept {
 }
 
 CUresult call_kernels::copy(CUdeviceptr to, CUdeviceptr from, const box_copy& shape, CUstream stream) {
-  return launch(rows_at(to, shape.written()), rows_at(from, shape.read()), shape.bytes(), 0, stream);
+  return launch(in_units(rows_at(to, shape.written()), rows_at(from, shape.read()), shape.bytes(), 0), stream);
 }
 
-std::uint64_t call_kernels::copy_scattered(call_queue& queue, CUdeviceptr contiguous, CUdeviceptr scattered,
-                                           const scattered_bytes& which, const shared_table& how, std::size_t bytes,
-                                           bool scatters) {
-  return queue.add(bytes, std::const_pointer_cast<table>(how), [&](CUstream stream) {
-    const byte_places together = contiguous_at(contiguous, bytes), apart = elements_at(scattered, which, *how);
-    return scatters ? launch(apart, together, bytes, how->bits, stream)
-                    : launch(together, apart, bytes, how->bits, stream);
-  });
+unit_copy call_kernels::describe(CUdeviceptr contiguous, CUdeviceptr scattered, const scattered_bytes& which,
+                                 const table* how, std::size_t bytes, bool scatters) {
+  const byte_places together = contiguous_at(contiguous, bytes);
+  const byte_places apart =
+      how != nullptr ? elements_at(scattered, which, *how)
+                     : contiguous_at(scattered + static_cast<CUdeviceptr>(which.element->front().offset), bytes);
+  const std::size_t bits = how != nullptr ? how->bits : 0;
+  return scatters ? in_units(apart, together, bytes, bits) : in_units(together, apart, bytes, bits);
 }
 
-CUresult call_kernels::launch(byte_places to, byte_places from, std::size_t bytes, std::size_t bits, CUstream stream) {
-  const std::size_t all = bits_of(to) | bits_of(from) | bits;
-  const auto n = std::min<std::size_t>(static_cast<std::size_t>(std::countr_zero(all)), functions_.size() - 1);
-  to.width >>= n;
-  from.width >>= n;
-  auto units = static_cast<unsigned>(bytes >> n);
-  auto in_a_thread = std::clamp(units / (threads * enough_blocks), 1U, most_in_a_thread);
-  const unsigned tile = threads * in_a_thread;
-  const unsigned blocks = std::min((units + tile - 1) / tile, most_blocks);
-  void* parameters[] = {&to, &from, &units, &in_a_thread};
-  return cu_.cuLaunchKernel(functions_[n], blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr);
+std::uint64_t call_kernels::copy_scattered(call_queue& queue, const unit_copy& what, const shared_table& how,
+                                           std::size_t bytes) {
+  return queue.add(bytes, std::const_pointer_cast<table>(how), [&](CUstream stream) { return launch(what, stream); });
+}
+
+CUresult call_kernels::launch(unit_copy what, CUstream stream) {
+  void* parameters[] = {&what};
+  return cu_.cuLaunchKernel(functions_[what.unit_log], what.blocks, 1, 1, threads, 1, 1, 0, stream, parameters,
+                            nullptr);
+}
+
+CUresult call_kernels::copy_several(std::span<const unit_copy> copies, CUstream stream) {
+  if (copies.size() == 1) return launch(copies.front(), stream);
+  unit_copies all{};
+  std::ranges::copy(copies, all.each);
+  void* parameters[] = {&all};
+  const unsigned blocks = std::ranges::max(copies, {}, &unit_copy::blocks).blocks;
+  return cu_.cuLaunchKernel(several_, blocks, static_cast<unsigned>(copies.size()), 1, threads, 1, 1, 0, stream,
+                            parameters, nullptr);
 }
 
 CUresult call_kernels::reduce(CUdeviceptr to, CUdeviceptr with, std::size_t count, const interpose::reduction& how,

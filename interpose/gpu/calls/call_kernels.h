@@ -3,6 +3,7 @@
 #include <array>
 #include <list>
 #include <memory>
+#include <span>
 
 #include "interpose/adopted_pointers.h"
 #include "interpose/gpu/calls/byte_places.h"
@@ -43,12 +44,18 @@ class call_kernels {
   /// Like make_table(), but keeps the tables of the most recently used elements and returns the same table for the same
   /// element.
   [[nodiscard]] shared_table table_of(const interpose::scattered_bytes& which);
-  /// Queues a copy of the first `bytes` bytes of scattered data to contiguous memory, or, if `scatters` is true, from
-  /// contiguous memory to the scattered data. Returns the number of the copy. `bytes` is at most scratch_memory::most.
-  /// The context must be current.
-  std::uint64_t copy_scattered(call_queue& queue, CUdeviceptr contiguous, CUdeviceptr scattered,
-                               const interpose::scattered_bytes& which, const shared_table& how, std::size_t bytes,
-                               bool scatters);
+  /// Describes a copy of the first `bytes` bytes of scattered data to contiguous memory, or, if `scatters` is true,
+  /// from contiguous memory to the scattered data. how: the table of `which`; null if `which` is one run. `bytes` is at
+  /// most scratch_memory::most.
+  [[nodiscard]] static unit_copy describe(CUdeviceptr contiguous, CUdeviceptr scattered,
+                                          const interpose::scattered_bytes& which, const table* how, std::size_t bytes,
+                                          bool scatters);
+  /// Queues a copy that describe() has returned, and returns its number. The queue owns the table until the copy is
+  /// done. The context must be current.
+  std::uint64_t copy_scattered(call_queue& queue, const unit_copy& what, const shared_table& how, std::size_t bytes);
+  /// Queues copies that describe() has returned, at most unit_copies::most, and returns the driver's result. The
+  /// context must be current.
+  [[nodiscard]] CUresult copy_several(std::span<const unit_copy> copies, CUstream stream);
 
   /// Queues a kernel that combines to[i] and with[i] for each of `count` numbers and stores the result in to[i].
   /// Returns the driver's result. The context must be current.
@@ -65,13 +72,14 @@ class call_kernels {
   static constexpr std::size_t most_tables = 64;
 
   void find_functions();
-  CUresult launch(byte_places to, byte_places from, std::size_t bytes, std::size_t bits, CUstream stream);
+  CUresult launch(unit_copy what, CUstream stream);
 
   const device::cuda::driver& cu_;
   const std::shared_ptr<context_parts> parts_;
   const std::shared_ptr<scratch_memory> memory_;
   CUmodule module_ = nullptr;
   std::array<CUfunction, unit_sizes> functions_{};
+  CUfunction several_ = nullptr;
   std::array<std::array<CUfunction, number_types>, operations> reducers_{};
   mutex mutex_;
   std::list<shared_table> tables_ HPE_GUARDED_BY(mutex_);  // the most recently used table first

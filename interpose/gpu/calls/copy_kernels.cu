@@ -47,14 +47,14 @@ class places {
 };
 
 template <class Unit>
-__device__ void copy(const byte_places& to, const byte_places& from, unsigned units, unsigned in_a_thread) {
-  places to_places(to);
-  places from_places(from);
-  const unsigned tile = blockDim.x * in_a_thread;
-  for (unsigned begin = blockIdx.x * tile; begin < units; begin += gridDim.x * tile)
-    for (unsigned n = 0; n < in_a_thread; ++n) {
+__device__ void copy(const unit_copy& what) {
+  places to_places(what.to);
+  places from_places(what.from);
+  const unsigned tile = blockDim.x * what.in_a_thread;
+  for (unsigned begin = blockIdx.x * tile; begin < what.units; begin += gridDim.x * tile)
+    for (unsigned n = 0; n < what.in_a_thread; ++n) {
       const unsigned i = begin + n * blockDim.x + threadIdx.x;
-      if (i >= units) break;
+      if (i >= what.units) break;
       *reinterpret_cast<Unit*>(to_places.of(i, sizeof(Unit))) =
           *reinterpret_cast<const Unit*>(from_places.of(i, sizeof(Unit)));
     }
@@ -62,16 +62,27 @@ __device__ void copy(const byte_places& to, const byte_places& from, unsigned un
 
 }  // namespace
 
-// The kernel for units of 1 << n bytes, at addresses that are multiples of this size. A copy has fewer than 2^31 units.
+// The kernel for units of 1 << n bytes.
 #define HPE_COPY_KERNEL(n, type)                                                                               \
-  extern "C" __global__ void __launch_bounds__(256)                                                            \
-      hpe_copy_units_##n(const byte_places to, const byte_places from, unsigned units, unsigned in_a_thread) { \
-    copy<type>(to, from, units, in_a_thread);                                                                  \
+  extern "C" __global__ void __launch_bounds__(256) hpe_copy_units_##n(const __grid_constant__ unit_copy what) { \
+    copy<type>(what);                                                                                          \
   }
 HPE_COPY_KERNEL(0, unsigned char)
 HPE_COPY_KERNEL(1, unsigned short)
 HPE_COPY_KERNEL(2, unsigned)
 HPE_COPY_KERNEL(3, unsigned long long)
 HPE_COPY_KERNEL(4, uint4)
+
+// The thread blocks of row y of the grid make copy y.
+extern "C" __global__ void __launch_bounds__(256) hpe_copy_several(const __grid_constant__ unit_copies all) {
+  const unit_copy& what = all.each[blockIdx.y];
+  switch (what.unit_log) {
+    case 0: return copy<unsigned char>(what);
+    case 1: return copy<unsigned short>(what);
+    case 2: return copy<unsigned>(what);
+    case 3: return copy<unsigned long long>(what);
+    default: return copy<uint4>(what);
+  }
+}
 
 }  // namespace hpe::cuda_hooks

@@ -229,16 +229,17 @@ bool host_calls::copy_together(CUdeviceptr device, std::byte* host, std::span<co
   const scattered_bytes which{all, bytes, static_cast<std::ptrdiff_t>(bytes)};
   const auto kernels = require_kernels(queue.parts()->context());
   const auto table = kernels->make_table(which);
+  const unit_copy between = call_kernels::describe(number_of(row.get()), device, which, table.get(), bytes, to_device);
   const std::unique_ptr<std::byte, std::function<void(std::byte*)>> packed(
       buffers_.borrow(bytes), [&](std::byte* memory) { buffers_.give_back(memory, bytes); });
   std::byte* at = packed.get();
   if (to_device) {
     for (const auto& [offset, width] : *all) at = std::copy_n(host + offset, width, at);
     queue.copy(number_of(row.get()), number_of(packed.get()), bytes);
-    kernels->copy_scattered(queue, number_of(row.get()), device, which, table, bytes, true);
+    kernels->copy_scattered(queue, between, table, bytes);
     queue.wait();
   } else {
-    kernels->copy_scattered(queue, number_of(row.get()), device, which, table, bytes, false);
+    kernels->copy_scattered(queue, between, table, bytes);
     queue.copy(number_of(packed.get()), number_of(row.get()), bytes);
     queue.wait();
     for (const auto& [offset, width] : *all) {
@@ -409,25 +410,28 @@ device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_b
   const used_range scattered{address + static_cast<std::uintptr_t>(begin), static_cast<std::size_t>(end - begin),
                              scatters};
   const used_range packed{is_of_program ? contiguous : 0, is_of_program ? bytes : 0, !scatters};
-  device_copy result{queue};
-  {
-    // A copy runs after the earlier copies of its queue.
-    const own_use work(cu_, queue->stream(), {scattered, packed}, "uploading the data that CPU code has written",
-                       is_of_program ? enqueue_guard::earlier::in_order : enqueue_guard::earlier::awaited);
-    const entered here(cu_, context);
-    if (table != nullptr)
-      result.number = kernels->copy_scattered(*queue, contiguous, address, which, table, bytes, scatters);
-    else
-      result.number = scatters ? queue->copy(at, contiguous, bytes) : queue->copy(contiguous, at, bytes);
+  const unit_copy what = call_kernels::describe(contiguous, address, which, table.get(), bytes, scatters);
+  // A copy of the program runs after earlier such copies, because all of them are in one queue. Uploads do not.
+  const bool in_order = is_of_program && !adopted_memory::any();
+  const auto left = in_order ? enqueue_guard::earlier::in_order : enqueue_guard::earlier::awaited;
+  const own_use work(cu_, queue->stream(), {scattered, packed}, "uploading the data that CPU code has written", left);
+  const entered here(cu_, context);
+  if (!is_of_program) {
+    if (table == nullptr)
+      return {queue, scatters ? queue->copy(at, contiguous, bytes) : queue->copy(contiguous, at, bytes)};
+    return {queue, kernels->copy_scattered(*queue, what, table, bytes)};
   }
-  if (!is_of_program) return result;
+  if (left_.conflicts(scattered) || left_.conflicts(packed)) queue->flush();
+  queue->add_later(
+      what, bytes, std::const_pointer_cast<call_kernels::table>(table),
+      [kernels](std::span<const unit_copy> copies, CUstream stream) { return kernels->copy_several(copies, stream); });
   may_leave_copies() ? left_.add(queue, scattered, packed) : queue->wait();
   return {};
 }
 
 bool host_calls::may_leave_copies() noexcept {
-  return !call_watch::has(call_watch::kinds | call_watch::observers) && left_copies::are_allowed() &&
-         waits_.queued_now() == 0;
+  return !call_watch::has(call_watch::kinds | call_watch::observers | call_watch::touched) &&
+         left_copies::are_allowed() && waits_.queued_now() == 0;
 }
 
 device_copy host_calls::gather(std::byte* to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes,

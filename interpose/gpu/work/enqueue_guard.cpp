@@ -26,7 +26,8 @@ void enqueue_guard::begin(function_ref<void()> steps) {
 void enqueue_guard::await_left(std::initializer_list<used_range> ranges) {
   if (!left_copies::any()) return;
   left_copies& left = interposer::started()->left();
-  if (ranges.size() == 0) left.finish();
+  // tell() may upload bytes that CPU code has written, also bytes beside the ranges.
+  if (ranges.size() == 0 || adopted_memory::any()) return left.finish();
   for (const used_range& each : ranges) left.finish_before(each);
 }
 

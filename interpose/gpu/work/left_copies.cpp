@@ -33,10 +33,19 @@ void left_copies::finish() {
   finish_locked();
 }
 
+bool left_copies::any_conflicts(const used_range& use) const {
+  return std::ranges::any_of(uses_,
+                             [&](const auto& uses) { return conflict(uses.first, use) || conflict(uses.second, use); });
+}
+
+bool left_copies::conflicts(const used_range& use) {
+  const lock_guard lock(mutex_);
+  return any_conflicts(use);
+}
+
 void left_copies::finish_before(const used_range& use) {
   const lock_guard lock(mutex_);
-  const auto conflicts = [&](const auto& uses) { return conflict(uses.first, use) || conflict(uses.second, use); };
-  if (std::ranges::any_of(uses_, conflicts)) finish_locked();
+  if (any_conflicts(use)) finish_locked();
 }
 
 void left_copies::finish_locked() {

@@ -30,10 +30,13 @@ class left_copies {
   void add(std::shared_ptr<interpose::copy_queue> queue, const used_range& one, const used_range& other);
   /// Waits for all copies. Throws hpe::error if one has failed; no copy is left then.
   void finish();
-  /// Waits for all copies if one of them writes bytes of `use`, or if one uses these bytes and `use` writes them.
+  /// Whether one of the copies writes bytes of `use`, or uses these bytes and `use` writes them.
+  [[nodiscard]] bool conflicts(const used_range& use);
+  /// Waits for all copies if conflicts(use).
   void finish_before(const used_range& use);
 
  private:
+  [[nodiscard]] bool any_conflicts(const used_range& use) const HPE_REQUIRES(mutex_);
   void finish_locked() HPE_REQUIRES(mutex_);
 
   static constexpr std::size_t most = 1024;  // copies

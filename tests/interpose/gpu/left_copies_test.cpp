@@ -172,6 +172,56 @@ TEST_F(LeftCopies, ACopyBeginsAfterTheWorkThatRuns) {
   EXPECT_EQ(copied, expected_);
 }
 
+TEST_F(LeftCopies, ManyCopiesNeedFewLaunches) {
+  constexpr unsigned many = 78;
+  constexpr std::size_t room = 256;
+  CUdeviceptr all = 0;
+  ASSERT_EQ(cuMemAlloc(&all, many * room), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD8(all, 0, many * room), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  const unsigned launches = stand_in::calls("cuLaunchKernel"), waits = stand_in::calls("cuStreamSynchronize");
+  // The sizes differ, and so do the alignments.
+  for (unsigned n = 0; n < many; ++n)
+    ASSERT_TRUE(pointers_->pack(all + n * room + n % 16, rows_ + n % 2 * 2 * width, every_second(), n + 1));
+  EXPECT_EQ(stand_in::calls("cuStreamSynchronize"), waits);
+  std::vector<std::uint8_t> copied(many * room);
+  ASSERT_EQ(cuMemcpyDtoH(copied.data(), all, copied.size()), CUDA_SUCCESS);
+  EXPECT_LE(stand_in::calls("cuLaunchKernel"), launches + 3);
+  for (unsigned n = 0; n < many; ++n)
+    for (std::size_t i = 0; i < room; ++i)
+      ASSERT_EQ(copied[n * room + i], i >= n % 16 && i <= n % 16 + n ? expected_[n % 2 * width + i - n % 16] : 0)
+          << "copy " << n << ", byte " << i;
+  EXPECT_EQ(cuMemFree(all), CUDA_SUCCESS);
+}
+
+TEST_F(LeftCopies, TheLastOfSeveralCopiesToOnePlaceWins) {
+  for (int n = 0; n < 5; ++n) {
+    ASSERT_TRUE(pointers_->pack(packed_, rows_ + 2 * width, every_second(), bytes - width));
+    ASSERT_TRUE(pack());
+  }
+  std::vector<std::uint8_t> copied(bytes);
+  ASSERT_EQ(cuMemcpyDtoH(copied.data(), packed_, bytes), CUDA_SUCCESS);
+  EXPECT_EQ(copied, expected_);
+}
+
+// CPU code that continues after a call may change the bytes that the call has packed.
+TEST_F(LeftCopies, LaterChangesOfTheSourceDoNotCount) {
+  auto* const as_pointer = reinterpret_cast<volatile std::uint8_t*>(rows_);
+  *as_pointer = static_cast<std::uint8_t>(*as_pointer + 1);
+  ++expected_[0];
+  for (int n = 0; n < 3; ++n) {
+    ASSERT_TRUE(pack());
+    *as_pointer = static_cast<std::uint8_t>(*as_pointer + 1);
+    ASSERT_TRUE(pointers_->pack(other_, rows_, every_second(), bytes));
+    std::vector<std::uint8_t> copied(bytes), copied_later(bytes);
+    ASSERT_EQ(cuMemcpyDtoH(copied.data(), packed_, bytes), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemcpyDtoH(copied_later.data(), other_, bytes), CUDA_SUCCESS);
+    EXPECT_EQ(copied, expected_);
+    ++expected_[0];
+    EXPECT_EQ(copied_later, expected_);
+  }
+}
+
 // hpe does not notice when another process reads the memory, or a network card.
 TEST_F(LeftCopies, NoCopyIsLeftOnceOthersMayUseTheMemory) {
   ASSERT_NO_FATAL_FAILURE(leave_a_copy());
