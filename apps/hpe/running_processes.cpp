@@ -105,7 +105,8 @@ running_process read(const status_page& page) {
   const unsigned devices = std::min(page.devices.load(std::memory_order_acquire), counters::most_devices);
   for (unsigned d = 0; d < devices; ++d) {
     const status_page::device& device = page.device_table[d];
-    p.devices.push_back({device.name.data(), device.memory, std::min(sum(page.count.device_memory[d]), device.memory)});
+    p.devices.push_back(
+        {one_line_of(device.name.data()), device.memory, std::min(sum(page.count.device_memory[d]), device.memory)});
   }
   return p;
 }

@@ -68,14 +68,14 @@ std::optional<CUresult> interposer::box_copied(CUdeviceptr to, CUdeviceptr from,
 }
 
 void interposer::gives_back(CUdeviceptr address) {
-  if (left_copies::any()) left_.finish();
+  left_.finish_or_tell("their memory is freed");
   const host_calls* const calls = calls_.load(std::memory_order_acquire);
   if (!adopted_memory::any() && !uses_.any() && (calls == nullptr || !calls->knows_any())) return;
   if (const std::size_t bytes = program_.size_at(address)) gives_back(address, bytes);
 }
 
 void interposer::gives_back(CUdeviceptr address, std::size_t bytes) {
-  if (left_copies::any()) left_.finish();
+  left_.finish_or_tell("their memory is freed");
   if (adopted_memory::any()) adopted_.drop(address, bytes);
   if (uses_.any()) uses_.forget({address, saturated_sum(address, bytes)});
   if (host_calls* const calls = calls_.load(std::memory_order_acquire)) calls->forget(address, bytes);
@@ -96,11 +96,7 @@ void interposer::launches_graph() {
 }
 
 void interposer::forget_contexts() {
-  if (left_copies::any()) try {
-      left_.finish();
-    } catch (const error& e) {
-      log(log_level::warn, "waiting for copies before a context ends: {}", e.what());
-    }
+  left_.finish_or_tell("a context ends");
   if (host_calls* const calls = calls_.load(std::memory_order_acquire)) calls->forget_contexts();
   adopted_.drop_all();
   contexts_.clear();

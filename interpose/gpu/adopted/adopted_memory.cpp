@@ -312,12 +312,10 @@ void adopted_memory::move(adopted_region& r, adopted_region::bytes range, bool t
 }
 
 void adopted_memory::wait_for_work(const adopted_region& r) {
-  if (left_copies::any()) try {
-      const unlocked here(mutex_);
-      left_.finish();
-    } catch (const error& e) {
-      log(log_level::warn, "waiting for copies before the host reads: {}", e.what());
-    }
+  if (left_copies::any()) {
+    const unlocked here(mutex_);
+    left_.finish_or_tell("CPU code reads their memory");
+  }
   const std::uint64_t work = work_;
   if (waited_ == work) return;
   CUresult result = CUDA_SUCCESS;

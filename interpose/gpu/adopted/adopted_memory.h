@@ -128,8 +128,8 @@ class adopted_memory {
   void release(adopted_region& r, coherence::block_event event, CUdeviceptr begin, CUdeviceptr end);
   void move(adopted_region& r, adopted_region::bytes range, bool to_device);
   void copy(adopted_region& r, CUdeviceptr device, void* host, std::size_t bytes, bool to_device);
-  /// Waits for all work that the program has queued so far, and for left_copies, with the mutex unlocked. Does not throw if the wait fails;
-  /// the failure is logged or reported as an incoherent use.
+  /// Waits for all work that the program has queued so far, and for left_copies, with the mutex unlocked. Does not
+  /// throw if the wait fails; the failure is logged or reported as an incoherent use.
   void wait_for_work(const adopted_region& r) HPE_REQUIRES(mutex_);
   void explain(CUdeviceptr address) const HPE_REQUIRES(mutex_);
   template <class Release>

@@ -37,6 +37,7 @@ void call_queue::add_later(const unit_copy& what, std::size_t bytes, std::shared
                            const several& queue_them) {
   constexpr std::size_t worth_a_launch = std::size_t{64} << 10;
   const lock_guard lock(mutex_);
+  if (waiting_ != nullptr && waiting_->copies.size() == unit_copies::most) queue_waiting();
   if (waiting_ == nullptr) {
     auto made = std::make_shared<batch>();
     made->copies.reserve(unit_copies::most);
@@ -47,10 +48,13 @@ void call_queue::add_later(const unit_copy& what, std::size_t bytes, std::shared
   waiting_->copies.push_back(what);
   waiting_->kept.push_back(std::move(kept));
   waiting_->bytes += bytes;
-  if (waiting_->copies.size() == unit_copies::most || waiting_->bytes >= worth_a_launch) queue_waiting();
+  if (waiting_->copies.size() == unit_copies::most || waiting_->bytes >= worth_a_launch) try {
+      queue_waiting();
+    } catch (const std::bad_alloc&) {  // the copies wait further
+    }
 }
 
-// If host memory is too short, the copies wait further. If the driver refuses them, they are lost.
+// If host memory is too short, the copies wait further.
 void call_queue::queue_waiting() {
   const std::shared_ptr<batch> all = std::exchange(waiting_, nullptr);
   if (all == nullptr) return;
@@ -60,6 +64,8 @@ void call_queue::queue_waiting() {
   } catch (const std::bad_alloc&) {
     waiting_ = all;
     throw;
+  } catch (const error& e) {
+    refusal_ = e;
   }
 }
 
@@ -170,11 +176,20 @@ bool call_queue::reached(std::uint64_t number) {
   std::vector<user> over;  // destroyed after the mutex is unlocked
   const lock_guard lock(mutex_);
   if (done_ < number) advance(number);
-  while (!users_.empty() && users_.front().number <= done_) {
-    over.push_back(std::move(users_.front()));
-    users_.pop_front();
-  }
+  over = users_until_done();
   return done_ >= number;
+}
+
+// Removes the memory of copies that are done from users_, and returns it. If host memory is too short, leaves some of
+// it for the next call.
+std::vector<call_queue::user> call_queue::users_until_done() noexcept {
+  std::vector<user> over;
+  try {
+    for (; !users_.empty() && users_.front().number <= done_; users_.pop_front())
+      over.push_back(std::move(users_.front()));
+  } catch (const std::bad_alloc&) {
+  }
+  return over;
 }
 
 void call_queue::wait() {
@@ -186,8 +201,11 @@ void call_queue::wait() {
   }
   const entered here(cu_, parts_->context());
   cu_.check(cu_.cuStreamSynchronize(stream()), "copying the data of an I/O or MPI call");
+  std::vector<user> over;  // destroyed after the mutex is unlocked
   const lock_guard lock(mutex_);
   done_ = std::max(done_, all);
+  over = users_until_done();
+  if (const auto refusal = std::exchange(refusal_, std::nullopt)) throw error(*refusal);
   while (!marks_.empty() && marks_.front().number <= done_) {
     spare_.push_back(marks_.front().event);
     marks_.pop_front();

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <type_traits>
@@ -13,6 +14,7 @@
 #include "interpose/adopted_pointers.h"
 #include "interpose/gpu/calls/byte_places.h"
 #include "interpose/gpu/work/context_parts.h"
+#include "runtime/base/error.h"
 #include "runtime/base/function_ref.h"
 #include "runtime/base/thread_safety.h"
 
@@ -72,11 +74,6 @@ class call_queue final : public interpose::copy_queue {
   /// function in all calls. The queue owns `kept` until the copy is done.
   using several = std::function<CUresult(std::span<const unit_copy>, CUstream)>;
   void add_later(const unit_copy& what, std::size_t bytes, std::shared_ptr<void> kept, const several& queue_them);
-  /// Lets the driver have the copies of add_later().
-  void flush() {
-    const lock_guard lock(mutex_);
-    queue_waiting();
-  }
   /// Returns the number of queued copies that are not known to be done.
   [[nodiscard]] std::uint64_t unfinished() {
     const lock_guard lock(mutex_);
@@ -117,6 +114,7 @@ class call_queue final : public interpose::copy_queue {
   std::uint64_t copy_described(CUDA_MEMCPY3D& ends, const box_copy& shape, std::shared_ptr<void> kept);
   std::uint64_t copy_planes(CUDA_MEMCPY3D& ends, const box_copy& shape, std::shared_ptr<void> kept);
   void queue_waiting() HPE_REQUIRES(mutex_);
+  [[nodiscard]] std::vector<user> users_until_done() noexcept HPE_REQUIRES(mutex_);
   // Queues a copy by call(), which calls the driver. Returns the number of the copy.
   std::uint64_t queue(std::size_t bytes, std::shared_ptr<void> kept, function_ref<CUresult()> call)
       HPE_REQUIRES(mutex_);
@@ -143,6 +141,7 @@ class call_queue final : public interpose::copy_queue {
     several queue_them;
   };
   std::shared_ptr<batch> waiting_ HPE_GUARDED_BY(mutex_);  // null: none
+  std::optional<error> refusal_ HPE_GUARDED_BY(mutex_);    // of copies of add_later(), for the next wait()
 };
 
 /// Owns host memory, pinned if possible, for the copies of libc and MPI calls. The memory does not belong to a context:

@@ -47,9 +47,8 @@ void for_each_row(std::span<const placed_box> boxes, Visit visit) {
 class own_use {
  public:
   own_use(const device::cuda::driver& cu, CUstream stream, std::initializer_list<used_range> ranges,
-          const char* what = "uploading the data that CPU code has written",
-          enqueue_guard::earlier left = enqueue_guard::earlier::awaited)
-      : guard_(stream, ranges, left) {
+          const char* what = "uploading the data that CPU code has written")
+      : guard_(stream, ranges) {
     guard_.needs_no_wait();
     cu.check(guard_.result(), what);
   }
@@ -100,11 +99,7 @@ std::size_t host_calls::bytes_from(std::uintptr_t address) noexcept {
 bool host_calls::touched(std::uintptr_t address) noexcept { return adopted_.has_touched(address, address + 1); }
 
 void host_calls::left_to_library(std::uintptr_t address) noexcept {
-  if (left_copies::any()) try {
-      left_.finish();
-    } catch (const error& e) {
-      log(log_level::warn, "waiting for copies before the MPI library uses their memory: {}", e.what());
-    }
+  left_.finish_or_tell("the MPI library uses their memory");
   adopted_.left_to_library(address);
 }
 
@@ -411,27 +406,29 @@ device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_b
                              scatters};
   const used_range packed{is_of_program ? contiguous : 0, is_of_program ? bytes : 0, !scatters};
   const unit_copy what = call_kernels::describe(contiguous, address, which, table.get(), bytes, scatters);
-  // A copy of the program runs after earlier such copies, because all of them are in one queue. Uploads do not.
-  const bool in_order = is_of_program && !adopted_memory::any();
-  const auto left = in_order ? enqueue_guard::earlier::in_order : enqueue_guard::earlier::awaited;
-  const own_use work(cu_, queue->stream(), {scattered, packed}, "uploading the data that CPU code has written", left);
+  const own_use work(cu_, queue->stream(), {scattered, packed});
   const entered here(cu_, context);
   if (!is_of_program) {
     if (table == nullptr)
       return {queue, scatters ? queue->copy(at, contiguous, bytes) : queue->copy(contiguous, at, bytes)};
     return {queue, kernels->copy_scattered(*queue, what, table, bytes)};
   }
-  if (left_.conflicts(scattered) || left_.conflicts(packed)) queue->flush();
   queue->add_later(
       what, bytes, std::const_pointer_cast<call_kernels::table>(table),
       [kernels](std::span<const unit_copy> copies, CUstream stream) { return kernels->copy_several(copies, stream); });
-  may_leave_copies() ? left_.add(queue, scattered, packed) : queue->wait();
+  if (!may_leave_copies(memory, require(contiguous))) {
+    queue->wait();
+  } else if (left_.add(queue, scattered, packed) && (queuing_threads::others_queue() || waits_.queued_now() != 0)) {
+    // Another thread was queuing work when no copy was left yet, so this work has not waited.
+    left_.finish();
+  }
   return {};
 }
 
-bool host_calls::may_leave_copies() noexcept {
+// Mapped memory may have a second mapping, and the kernels' code contains the addresses of module variables.
+bool host_calls::may_leave_copies(const known_allocation& one, const known_allocation& other) noexcept {
   return !call_watch::has(call_watch::kinds | call_watch::observers | call_watch::touched) &&
-         left_copies::are_allowed() && waits_.queued_now() == 0;
+         left_copies::are_allowed() && one.is_allocated && other.is_allocated && waits_.queued_now() == 0;
 }
 
 device_copy host_calls::gather(std::byte* to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes,

@@ -107,9 +107,9 @@ class host_calls final : public interpose::adopted_pointers {
   interpose::device_copy copy_scattered(std::uintptr_t address, const interpose::scattered_bytes& which,
                                         CUdeviceptr contiguous, bool is_of_program, std::size_t bytes,
                                         std::uint64_t queued, bool scatters);
-  /// Whether a call of the program may return before the copy that it has asked for is done: no work of the program may
-  /// be running that could use the memory, and hpe must notice all later uses.
-  [[nodiscard]] bool may_leave_copies() noexcept;
+  /// Whether a call of the program may return before the copy between these allocations that it has asked for is done:
+  /// no work of the program may be running that could use the memory, and hpe must notice all later uses.
+  [[nodiscard]] bool may_leave_copies(const known_allocation& one, const known_allocation& other) noexcept;
   /// Whether one kernel can copy `bytes` bytes between the allocations that contain two addresses.
   [[nodiscard]] bool are_together(std::uintptr_t one, std::uintptr_t other, std::size_t bytes);
   void copy(CUdeviceptr device, std::byte* host, std::span<const placed_box> boxes, bool to_device);

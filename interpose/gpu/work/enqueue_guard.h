@@ -26,17 +26,12 @@ class enqueue_guard {
   /// For work that uses these ranges of device memory; ranges of host memory are ignored. If the list is empty, the
   /// work may use any memory.
   enqueue_guard(std::initializer_list<used_range> ranges) : enqueue_guard(unknown_stream(), ranges) {}
-  /// What happens with left_copies that use memory of the work.
-  enum class earlier : bool {
-    awaited,  ///< the constructor waits for them
-    in_order  ///< the work runs after them anyway
-  };
-  enqueue_guard(CUstream stream, std::initializer_list<used_range> ranges, earlier left = earlier::awaited)
+  enqueue_guard(CUstream stream, std::initializer_list<used_range> ranges)
       : here_(queuing_threads::mine()), stream_(stream) {
     queuing_threads::enter(here_);
     if (must_begin()) [[unlikely]]
       begin([&] {
-        if (left == earlier::awaited) await_left(ranges);
+        await_left(ranges);
         tell(ranges);
       });
     if (call_watch::has(call_watch::kinds)) [[unlikely]]

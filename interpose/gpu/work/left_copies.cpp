@@ -4,6 +4,7 @@
 #include <new>
 
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
 
 namespace hpe::cuda_hooks {
 
@@ -16,16 +17,20 @@ bool conflict(const used_range& a, const used_range& b) {
 
 }  // namespace
 
-void left_copies::add(std::shared_ptr<interpose::copy_queue> queue, const used_range& one, const used_range& other) {
+bool left_copies::add(const std::shared_ptr<interpose::copy_queue>& queue, const used_range& one,
+                      const used_range& other) {
   const lock_guard lock(mutex_);
+  const bool is_first = uses_.empty();
   try {
-    if (uses_.size() == most) finish_locked();
     uses_.emplace_back(one, other);
     if (std::ranges::find(queues_, queue) == queues_.end()) queues_.push_back(queue);
-    call_watch::begin(call_watch::copies_left);
   } catch (const std::bad_alloc&) {
     queue->wait();
+    return false;
   }
+  call_watch::begin(call_watch::copies_left);
+  if (uses_.size() == most || !are_allowed()) finish_locked();
+  return is_first;
 }
 
 void left_copies::finish() {
@@ -33,19 +38,20 @@ void left_copies::finish() {
   finish_locked();
 }
 
-bool left_copies::any_conflicts(const used_range& use) const {
-  return std::ranges::any_of(uses_,
-                             [&](const auto& uses) { return conflict(uses.first, use) || conflict(uses.second, use); });
-}
-
-bool left_copies::conflicts(const used_range& use) {
-  const lock_guard lock(mutex_);
-  return any_conflicts(use);
-}
-
 void left_copies::finish_before(const used_range& use) {
   const lock_guard lock(mutex_);
-  if (any_conflicts(use)) finish_locked();
+  if (std::ranges::any_of(uses_,
+                          [&](const auto& uses) { return conflict(uses.first, use) || conflict(uses.second, use); }))
+    finish_locked();
+}
+
+void left_copies::finish_or_tell(const char* what) noexcept {
+  if (!any()) return;
+  try {
+    finish();
+  } catch (const std::exception& e) {
+    log(log_level::warn, "waiting for copies before {}: {}", what, e.what());
+  }
 }
 
 void left_copies::finish_locked() {

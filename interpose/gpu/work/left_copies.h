@@ -26,17 +26,18 @@ class left_copies {
   /// hpe does not notice their accesses.
   static void forbid() noexcept { forbidden.store(true, std::memory_order_relaxed); }
 
-  /// Adds a copy, the last one in its queue, that uses these ranges. If host memory is too short, waits for the copy.
-  void add(std::shared_ptr<interpose::copy_queue> queue, const used_range& one, const used_range& other);
-  /// Waits for all copies. Throws hpe::error if one has failed; no copy is left then.
+  /// Adds the last copy of a queue, which uses these ranges. Returns whether no copy was left before. If the copy
+  /// cannot be left, waits for it.
+  bool add(const std::shared_ptr<interpose::copy_queue>& queue, const used_range& one, const used_range& other);
+  /// Waits for all copies. Throws hpe::error if one has failed; no copy is left then. Throws std::bad_alloc if host
+  /// memory is too short; the copies are left then.
   void finish();
-  /// Whether one of the copies writes bytes of `use`, or uses these bytes and `use` writes them.
-  [[nodiscard]] bool conflicts(const used_range& use);
-  /// Waits for all copies if conflicts(use).
+  /// Waits for all copies if one of them writes bytes of `use`, or if one uses these bytes and `use` writes them.
   void finish_before(const used_range& use);
+  /// Waits for all copies, if there are any. If that fails, logs a warning: "waiting for copies before <what>: ..."
+  void finish_or_tell(const char* what) noexcept;
 
  private:
-  [[nodiscard]] bool any_conflicts(const used_range& use) const HPE_REQUIRES(mutex_);
   void finish_locked() HPE_REQUIRES(mutex_);
 
   static constexpr std::size_t most = 1024;  // copies

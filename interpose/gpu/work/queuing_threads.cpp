@@ -51,6 +51,14 @@ void queuing_threads::wait_until_none() noexcept {
     while (r->queuing.load(std::memory_order_acquire)) std::this_thread::yield();
 }
 
+bool queuing_threads::others_queue() noexcept {
+  const thread_record* const own = of_this_thread;
+  barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  for (const thread_record* r = records.load(std::memory_order_acquire); r != nullptr; r = r->next)
+    if (r != own && r->queuing.load(std::memory_order_acquire)) return true;
+  return false;
+}
+
 queuing_threads::queued_so_far::queued_so_far() noexcept {
   for (thread_record* r = records.load(std::memory_order_acquire); r != nullptr && count_ < most; r = r->next) {
     const std::uint64_t queued = r->queued.load(std::memory_order_acquire);

@@ -84,6 +84,10 @@ class queuing_threads {
   /// afterwards sees the caller's earlier writes.
   static void wait_until_none() noexcept;
 
+  /// Whether another thread is queuing work. All work of other threads that the function does not see sees the caller's
+  /// earlier writes. prepare() must have returned true.
+  [[nodiscard]] static bool others_queue() noexcept;
+
   /// A record of the work that all threads have queued so far. The hook for a wait constructs the object before the
   /// driver's call, and calls done() after the call.
   class queued_so_far {

@@ -289,13 +289,14 @@ stream& cuda_device::create_stream(priority level) {
 }
 
 void cuda_device::await_room() {
-  std::vector<timepoint> awaited;
+  std::vector<const cuda_stream*> crowded;
   {
     const std::lock_guard lock(mutex_);
-    for (const cuda_stream* s : streams_)
-      if (const timepoint point = s->end_of_crowd(); !point.none()) awaited.push_back(point);
+    std::ranges::copy_if(streams_, std::back_inserter(crowded), &cuda_stream::is_crowded);
   }
-  for (const timepoint point : awaited) set_.wait(point, std::chrono::steady_clock::time_point::max());
+  for (const cuda_stream* s : crowded)
+    if (const timepoint point = s->end_of_crowd(); !point.none())
+      set_.wait(point, std::chrono::steady_clock::time_point::max());
 }
 
 void cuda_device::require_alive() const {

@@ -493,16 +493,22 @@ timepoint cuda_stream::last() const {
   return value == 0 ? timepoint{} : timepoint{number_, value};
 }
 
+bool cuda_stream::is_crowded() const noexcept {
+  const std::uint64_t completed = completed_entries_.load();  // before entries_, which is never smaller
+  return entries_.load() - completed > long_queue;
+}
+
 timepoint cuda_stream::end_of_crowd() const noexcept {
-  const std::uint64_t entries = entries_.load();
-  if (entries - completed_entries_.load() <= long_queue) return {};
+  if (!is_crowded()) return {};
   const std::lock_guard lock(pending_mutex_);
   // The entries of the last command are not known yet if it is open or being queued; then it has few entries.
   const bool is_last_known = pending_.empty() || pending_.back().done != nullptr;
   const auto known_end = is_last_known ? pending_.end() : std::prev(pending_.end());
   if (known_end == pending_.begin()) return {};
-  const auto found = std::lower_bound(pending_.begin(), std::prev(known_end), entries - long_queue / 2,
-                                      [](const command& c, std::uint64_t least) { return c.entries < least; });
+  const std::uint64_t entries = entries_.load();
+  const auto found =
+      std::lower_bound(pending_.begin(), std::prev(known_end), entries - std::min(entries, long_queue / 2),
+                       [](const command& c, std::uint64_t least) { return c.entries < least; });
   return {number_, found->value};
 }
 

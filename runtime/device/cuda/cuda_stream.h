@@ -73,8 +73,9 @@ class cuda_stream final : public stream {
   /// Returns the error of a command that failed before the device was lost; nullopt if the command did not fail. The
   /// stream keeps the errors of the last hundred failures only.
   [[nodiscard]] std::optional<error> failure_of(std::uint64_t value) const;
-  /// If the unfinished commands have more than long_queue entries in a hardware queue, returns the point after which
-  /// about half of these entries remain; otherwise none().
+  /// Whether the unfinished commands have more than long_queue entries in a hardware queue. Costs two loads.
+  [[nodiscard]] bool is_crowded() const noexcept;
+  /// If is_crowded(), returns the point after which about half of the entries remain; otherwise none().
   [[nodiscard]] timepoint end_of_crowd() const noexcept;
   /// Marks the stream as lost with its device: all commands count as reached.
   void lose() noexcept;
@@ -116,7 +117,7 @@ class cuda_stream final : public stream {
   // All streams that share a hardware queue share about a thousand entries of this queue. When all entries are in use,
   // functions of the driver block. One command of hpe needs several entries: for its waits, the command and its event.
   // A piece of work that joins an open command needs one entry.
-  static constexpr std::uint64_t long_queue = 768, entries_of_command = 3;
+  static constexpr std::uint64_t long_queue = 896, entries_of_command = 3;
   static constexpr unsigned most_joined = 128;  // pieces of work in one open command
 
   struct command {

@@ -245,10 +245,11 @@ void packing() {
     const unsigned before = copies();
     MPI_Pack(from.data() + at, 3, type, packed_on_device.data(), all, &on_device, world);
     MPI_Unpack(packed_on_device.data(), all, &back, to.data() + at, 3, type, world);
-    if (direct()) EXPECT(calls_of("cuLaunchKernel") == launches + 2 && copies() == before);
+    if (direct()) EXPECT(copies() == before);
     EXPECT(on_device == position && back == position_back);
     EXPECT(packed_on_device.get() == packed);
     EXPECT(to.get() == result);
+    if (direct()) EXPECT(calls_of("cuLaunchKernel") == launches + 2);
     // CPU code has touched both buffers, and the last call must not write behind the end of the packed data.
     touch(packed_on_device, packed.size());
     touch(from, room);

@@ -221,7 +221,8 @@ STAND_IN CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribut
       break;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: *static_cast<unsigned*>(data) = found.of_pool ? 0 : 1; break;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      *static_cast<CUmemoryPool*>(data) = found.of_pool ? reinterpret_cast<CUmemoryPool>(found.of) : nullptr;
+      *static_cast<CUmemoryPool*>(data) =
+          found.of_pool && !found.mapped ? reinterpret_cast<CUmemoryPool>(found.of) : nullptr;
       break;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: *static_cast<unsigned*>(data) = 0; break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(data) = found.of->device; break;

@@ -122,6 +122,7 @@ STAND_IN CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, 
                                  unsigned bz, unsigned, CUstream in, void** parameters, void** extra) {
   if (function == nullptr) return CUDA_SUCCESS;  // for measurements of the cost of hpe's hooks
   COUNT();
+  REFUSE();
   stream* s = nullptr;
   if (const CUresult wrong = find(in, s); wrong != CUDA_SUCCESS) return wrong;
   if (is_over_limit(function)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
