@@ -128,6 +128,8 @@ class pending_table {
   [[nodiscard]] bool keep(MPI_Comm comm);
   /// Whether there are requests or communicators that the program has freed, and that hpe has to look at.
   [[nodiscard]] bool any_freed() const noexcept { return freed_count_.load(std::memory_order_relaxed) != 0; }
+  /// Finishes the operations of freed requests that are complete, and frees the communicators that no operation uses
+  /// any more. Has no effect while the calling thread holds a progress::guard.
   void look_at_freed();
   /// Frees the communicators that `keep` has kept, even if operations use them. The operations must not start again.
   void free_communicators();

@@ -11,6 +11,12 @@
 
 namespace hpe::interpose::mpi {
 
+namespace {
+
+constinit thread_local int guards_of_this_thread = 0;
+
+}  // namespace
+
 progress& progress::of_process() {
   static auto* const it = new progress;
   return *it;
@@ -62,13 +68,15 @@ void progress::assist() {
 
 progress::guard::guard() {
   of_process().mutex_.lock();
-  ++of_process().held_;
+  ++guards_of_this_thread;
 }
 
 progress::guard::~guard() {
-  --of_process().held_;
+  --guards_of_this_thread;
   of_process().mutex_.unlock();
 }
+
+bool progress::guard::is_held() noexcept { return guards_of_this_thread != 0; }
 
 void progress::make_room() {
   const auto grow = [](auto& list) {
@@ -85,19 +93,17 @@ void progress::when_over(MPI_Request request, continuation&& then) noexcept {
 
 void progress::repeat(poll each) { polls_.push_back(std::move(each)); }
 
-// advance() calls functions of MPI, which call this function again. The inner call finds that held_ is not 0 and
-// returns at once.
+// advance() calls functions of MPI, which call this function again. The inner call finds that the thread holds a guard,
+// and returns at once.
 int progress::called_by_mpi() { return of_process().take_turn(other_threads::left_alone); }
 
 int progress::take_turn(other_threads others) {
   if (idle() || !attached_) return 0;
   std::unique_lock lock(mutex_, std::defer_lock);
   if (others == other_threads::awaited) lock.lock();
-  if ((!lock.owns_lock() && !lock.try_lock()) || held_ != 0) return 0;
-  ++held_;
-  const int events = advance();
-  --held_;
-  return events;
+  if ((!lock.owns_lock() && !lock.try_lock()) || guard::is_held()) return 0;
+  const guard held;
+  return advance();
 }
 
 void progress::catch_up() {
@@ -108,10 +114,9 @@ void progress::catch_up() {
 void progress::look() {
   if (idle() || only_one()) return;
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || held_ != 0) return;
-  ++held_;
+  if (!lock.owns_lock() || guard::is_held()) return;
+  const guard held;
   call_polls();
-  --held_;
 }
 
 void progress::look_at_arrivals() {

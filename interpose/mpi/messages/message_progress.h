@@ -49,11 +49,15 @@ class progress {
   /// Continues the transfers of all messages that MPI has received. The caller must not hold a guard.
   void catch_up();
 
-  /// While a guard exists, other threads cannot hold a guard, and no thread calls continuations or polls.
+  /// While a guard exists, other threads cannot hold a guard, and no thread calls continuations or polls. The exception
+  /// is the thread that continues the transfers, which holds a guard during its turn. A thread that holds a guard must
+  /// not wait for a transfer, because the transfer does not continue while the guard exists.
   class guard {
    public:
     guard();
     ~guard();
+    /// Whether the calling thread holds a guard.
+    [[nodiscard]] static bool is_held() noexcept;
     guard(const guard&) = delete;
     guard& operator=(const guard&) = delete;
   };
@@ -136,7 +140,6 @@ class progress {
   bool unaided_ = false;  // whether the MPI library does not call hpe; set before the first transfer
   std::thread assistant_;
   std::recursive_mutex mutex_;
-  int held_ = 0;  // the number of guards, plus 1 while advance() runs
   std::atomic<bool> attached_{false};
   std::atomic<int> going_on_{0};
   std::atomic<int> owed_{0};
