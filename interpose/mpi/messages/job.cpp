@@ -127,20 +127,31 @@ void job::begin(int level) {
   }
 }
 
-void job::end() {
-  if (current() == nullptr) return;
+namespace {
+
+void await_own_transfers() {
   progress& transfers = progress::of_process();
-  const auto await_own = [&] { transfers.until([&] { return transfers.owes_nothing(); }); };
-  await_own();
+  transfers.until([&] { return transfers.owes_nothing(); });
+}
+
+}  // namespace
+
+void job::await_transfers() {
+  if (current() == nullptr) return;
+  await_own_transfers();
   // Other ranks may still send to receives of this rank whose requests the program has freed. When all ranks have
   // waited for their own transfers, such messages have been received, and no further message follows.
   MPI_Request all_have{};
   HPE_REAL(Ibarrier)(current()->channel, &all_have);
-  transfers.until([&] {
+  progress::of_process().until([&] {
     int flag = 0;
     return HPE_REAL(Test)(&all_have, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag != 0;
   });
-  await_own();
+}
+
+void job::end() {
+  if (current() == nullptr) return;
+  await_own_transfers();
   the_current.store(nullptr, std::memory_order_release);
   advertisement_board::close();
   offer_board::close();

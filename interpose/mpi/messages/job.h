@@ -49,6 +49,9 @@ struct job {
   static void begin(int level);
   /// Waits for the transfers in progress of all ranks for which other ranks wait. The wrapper of MPI_Finalize calls
   /// this; collective over all ranks.
+  static void await_transfers();
+  /// Ends the job of this rank. The wrapper of MPI_Finalize calls this after await_transfers(). After this call, hpe
+  /// continues no transfers, so no operation of hpe's own completes any more.
   static void end();
 
   /// Records that the program has set an error handler. The program may then continue after a message that was too long

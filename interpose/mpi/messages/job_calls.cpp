@@ -64,8 +64,10 @@ int MPI_Finalize() {
   // A rank with findings ends with a status for which mpirun asks the other ranks to end, which must still report
   // theirs.
   if (hpe::interpose::message_checks::of_process() != nullptr) std::signal(SIGTERM, SIG_IGN);
+  job::await_transfers();
+  // The last chance to finish receives whose requests the program has freed. Their transfers end before the job does.
+  pending_table::all().look_at_freed();
   job::end();
-  pending_table::all().look_at_freed();  // the last chance to finish receives whose requests the program has freed
   pending_table::all().free_communicators();
   return HPE_REAL(Finalize)();
 }
