@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "interpose/mpi/libraries/library.h"
 #include "runtime/os/thread.h"
@@ -50,19 +51,27 @@ void progress::detach() {
 // call MPI while another thread continues the transfers, because MPI would let only one of the two threads in.
 void progress::step() {
   progress& all = of_process();
+  all.steps_.fetch_add(1, std::memory_order_relaxed);
   // If several threads wait, none of them blocks here, so that each soon sees the results of the other threads.
   const bool alone = all.waiting_.load(std::memory_order_relaxed) <= 1;
   if (all.take_turn(alone ? other_threads::awaited : other_threads::left_alone) == 0) std::this_thread::yield();
 }
 
 // The program's own waits continue transfers sooner. So this thread only matters in calls that the wrappers cannot
-// replace, sleeps between its turns, and takes no turn while the program waits.
+// replace, sleeps between its turns, and takes no turn while the program waits. A function of the program that MPI or
+// hpe calls may leave a wait by longjmp, which runs no destructor; waiting_ then remains too high. A thread that waits
+// steps all the time, so if waiting_ is not 0 and no thread has stepped for `missing` intervals, no thread waits.
 void progress::assist() {
   constexpr std::chrono::microseconds interval{100};
+  constexpr unsigned missing = 100;  // a thread that shares its core with other ranks may not step for some ms
+  unsigned last = steps_.load(std::memory_order_relaxed);
+  unsigned without_step = 0;  // the number of intervals
   while (attached_) {
     going_on_.wait(0);
     std::this_thread::sleep_for(interval);
-    if (waiting_.load(std::memory_order_relaxed) == 0) called_by_mpi();
+    const unsigned now = steps_.load(std::memory_order_relaxed);
+    without_step = std::exchange(last, now) == now ? std::min(without_step + 1, missing) : 0;
+    if (waiting_.load(std::memory_order_relaxed) == 0 || without_step == missing) called_by_mpi();
   }
 }
 

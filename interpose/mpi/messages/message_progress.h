@@ -144,6 +144,7 @@ class progress {
   std::atomic<int> going_on_{0};
   std::atomic<int> owed_{0};
   std::atomic<int> waiting_{0};
+  std::atomic<unsigned> steps_{0};  // counts the calls of step()
   std::atomic<unsigned> begun_beside_others_{0};
   std::vector<MPI_Request> requests_;
   std::vector<continuation> thens_;  // the continuation of each request

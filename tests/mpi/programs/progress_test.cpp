@@ -3,6 +3,7 @@
 // of this program.
 #include <atomic>
 #include <chrono>
+#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -77,6 +78,16 @@ bool is_ended_by_thread() {
   return is_over;
 }
 
+// Leaves the wait for a message that has not arrived.
+std::jmp_buf before_wait;
+void leave_wait_by_jump() {
+  if (setjmp(before_wait) != 0) return;
+  transfers.until([looks = 0]() mutable {
+    if (++looks == 3) std::longjmp(before_wait, 1);
+    return false;
+  });
+}
+
 // The receive of the message, whose request the program has freed.
 class freed_receive final : public pending {
  public:
@@ -139,6 +150,10 @@ int main() {
   }
   require(has_caught, "an exception of an error handler does not leave the wait");
   require(is_ended_by_thread(), "the transfers do not continue after an exception");
+
+  begin_message();
+  leave_wait_by_jump();
+  require(is_ended_by_thread(), "the transfers do not continue after a longjmp");
 
   call_a_wrapper_in_a_turn();
 
