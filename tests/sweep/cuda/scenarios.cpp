@@ -305,11 +305,14 @@ void messages(program& p, const arm_function& arm) {
   constexpr std::size_t middle = 200 << 10;
   array* const a = p.allocate(middle);
   array* const b = p.allocate(middle);
+  array* const c = p.allocate(little);
+  array* const d = p.allocate(little);
   if (a != nullptr) p.upload(a, 0, middle, 1);
   if (b != nullptr) p.upload(b, 0, middle, 2);
+  if (c != nullptr) p.upload(c, 0, little, 3);
   interpose_pointers* const pointers = interpose_pointers::instance();
   if (pointers == nullptr && !injected().fired()) p.report("hpe does not serve the memory");
-  if (a == nullptr || b == nullptr || pointers == nullptr) return;
+  if (a == nullptr || b == nullptr || c == nullptr || d == nullptr || pointers == nullptr) return;
   arm();
   std::vector<std::uint8_t> host(middle, 0);
   if (p.call_or_throw("read", [&] { pointers->read(host.data(), a->at, middle); }) && host != a->model)
@@ -322,6 +325,17 @@ void messages(program& p, const arm_function& arm) {
       p.unknown(to, 0, bytes.size());
   };
   sets(b, sent, "write", [&] { pointers->write(b->at, sent.data(), middle); });
+  // The first half of each 16 bytes. A pack may fail only at the next use of its memory.
+  std::vector<std::uint8_t> packed;
+  const auto source = [](std::size_t i) { return i / 8 * 16 + i % 8; };
+  for (std::size_t i = 0; i < 2400; ++i) packed.push_back(c->model[source(i)]);
+  sets(d, packed, "pack", [&] {
+    const auto half = std::make_shared<const std::vector<hpe::interpose::stretch>>(1, hpe::interpose::stretch{0, 8});
+    for (std::size_t begin = 0; begin < packed.size(); begin += 800)
+      if (!pointers->pack(d->at + begin, c->at + 2 * begin, {half, 8, 16}, 800)) p.report("the memory is not packed");
+    static_cast<void>(pointers->share(d->at, packed.size(), interpose_pointers::peer_use::read, 0));
+  });
+  for (std::size_t i = 0; i < packed.size(); ++i) d->known[i] &= c->known[source(i)];
   std::byte* chunk = nullptr;
   constexpr std::size_t chunk_bytes = 64 << 10;
   if (p.call_or_throw("borrow", [&] { chunk = pointers->borrow(chunk_bytes); })) {
