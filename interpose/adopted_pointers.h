@@ -189,15 +189,18 @@ class HPE_API adopted_pointers {
   /// Returns the only object of this class in the process; nullptr if start() has not been called.
   [[nodiscard]] static adopted_pointers* instance() noexcept { return the_instance.load(std::memory_order_acquire); }
   /// Returns the object if `address` is in adopted memory; otherwise nullptr. Costs one load in programs that do not
-  /// use CUDA. In CUDA programs, a system call (about 0.1 us) tests whether CPU code can read the address. This
-  /// function asks the driver only if CPU code cannot read the address or may_know() is true: the driver itself calls
-  /// libc, and from such a call hpe must not call the driver again.
+  /// use CUDA. In CUDA programs, a system call (about 0.1 us) tests whether CPU code can read the address, unless an
+  /// earlier call has found its page readable. This function asks the driver only if CPU code cannot read the address
+  /// or may_know() is true: the driver itself calls libc, and from such a call hpe must not call the driver again.
   [[nodiscard]] static adopted_pointers* of(std::uintptr_t address) noexcept {
     return exist() ? find(address) : nullptr;
   }
   [[nodiscard]] static adopted_pointers* of(const void* address) noexcept {
     return of(reinterpret_cast<std::uintptr_t>(address));
   }
+  /// To be called before a call of the driver passes the program the address of device memory, which may be an address
+  /// at which of() has found ordinary memory.
+  static void program_gets_memory() noexcept;
 
  protected:
   /// Makes instance() return this object, which must exist until the process ends. In child processes made by fork,

@@ -96,12 +96,22 @@ CUresult CUDAAPI add_other_node(CUgraphNode* node, CUgraph graph, const CUgraphN
   return told_node((real.*Entry)(node, graph, after, count, what), node, child_in(what));
 }
 
+/// The hook for an entry that adds a node which allocates memory, and passes the program its address.
+template <auto Entry>
+CUresult CUDAAPI add_allocation_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, std::size_t count,
+                                     CUDA_MEM_ALLOC_NODE_PARAMS* what) {
+  const CUresult result = (real.*Entry)(node, graph, after, count, what);
+  interpose::adopted_pointers::program_gets_memory();
+  return result;
+}
+
 template <auto Entry, class... Edges>
 CUresult CUDAAPI add_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, Edges... edges, std::size_t count,
                           CUgraphNodeParams* what) {
-  return told_node(
-      with_memory_of_node(use_of_node(what), [&] { return (real.*Entry)(node, graph, after, edges..., count, what); }),
-      node, child_in(what));
+  const CUresult result =
+      with_memory_of_node(use_of_node(what), [&] { return (real.*Entry)(node, graph, after, edges..., count, what); });
+  interpose::adopted_pointers::program_gets_memory();  // the node may be an allocation
+  return told_node(result, node, child_in(what));
 }
 
 template <auto Entry, class Parameters>

@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 
+#include "interpose/adopted_pointers.h"
 #include "interpose/gpu/oversubscribed/driver_result.h"
 #include "runtime/base/log.h"
 
@@ -38,15 +39,25 @@ void or_undo(const Note& note, const Undo& undo) {
   }
 }
 
+/// Whether calls with these parameters may pass the program the address of memory: such calls store the address through
+/// their first parameter.
+template <class... Arguments>
+inline constexpr bool passes_address = false;
+template <class... Others>
+inline constexpr bool passes_address<CUdeviceptr*, Others...> = true;
+
 /// Makes a hook callable through the driver's C interface. call() catches all exceptions except the one with which the
-/// C library ends a cancelled thread; the C library may throw this exception while the driver waits.
+/// C library ends a cancelled thread; the C library may throw this exception while the driver waits. call() also tells
+/// adopted_pointers if the program may get the address of memory.
 template <auto Hook>
 struct guarded;
 template <class... Arguments, CUresult(CUDAAPI* Hook)(Arguments...)>
 struct guarded<Hook> {
   static CUresult CUDAAPI call(Arguments... arguments) {
     try {
-      return Hook(arguments...);
+      const CUresult result = Hook(arguments...);
+      if constexpr (passes_address<Arguments...>) interpose::adopted_pointers::program_gets_memory();
+      return result;
     } catch (...) {
       if (std::current_exception() == nullptr) throw;  // the C library's exception, which has no C++ object
       return result_of_current_exception();

@@ -179,6 +179,12 @@ CUresult CUDAAPI retain_handle(CUmemGenericAllocationHandle* handle, void* addre
   return result;
 }
 
+/// For entries that pass the program the address of memory (guarded.h), and for which hpe does nothing else.
+template <auto Entry, class... What>
+CUresult CUDAAPI pass_address(CUdeviceptr* address, What... what) {
+  return (real.*Entry)(address, what...);
+}
+
 template <auto Entry, flavour Flavour, class... Stream>
 CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
   CUstream in = nullptr;

@@ -2,6 +2,7 @@
 // addresses of this memory, so hpe stages the data.
 #include <cuda.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -187,6 +188,29 @@ TEST_F(SharedMemory, OtherMemoryThatComesMeanwhileKeepsItsName) {
   const auto shared = pointers->share(device, bytes, read, pointers->queued_now());
   ASSERT_TRUE(shared);
   EXPECT_EQ(shared->allocation, number_of_memory());
+}
+
+// The program frees host memory that it has passed to calls, and gets device memory at the same address.
+TEST_F(SharedMemory, IsFoundAtTheAddressOfFormerHostMemory) {
+  using hpe::interpose::adopted_pointers;
+  void* const host = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(host, MAP_FAILED);
+  const auto address = reinterpret_cast<CUdeviceptr>(host);
+  for (int n = 0; n < 2; ++n) EXPECT_EQ(adopted_pointers::of(host), nullptr);
+  ASSERT_EQ(::munmap(host, bytes), 0);
+  CUdeviceptr reserved = 0;
+  ASSERT_EQ(cuMemAddressReserve(&reserved, bytes, 0, address, 0), CUDA_SUCCESS);
+  ASSERT_EQ(reserved, address);
+  CUmemAllocationProp what{};
+  what.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  what.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  CUmemGenericAllocationHandle handle = 0;
+  ASSERT_EQ(cuMemCreate(&handle, bytes, &what, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemMap(reserved, bytes, 0, handle, 0), CUDA_SUCCESS);
+  EXPECT_EQ(adopted_pointers::of(host), pointers);
+  EXPECT_EQ(cuMemUnmap(reserved, bytes), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAddressFree(reserved, bytes), CUDA_SUCCESS);
 }
 
 TEST_F(SharedMemory, MemoryBelowTouchedMemoryIsUntouched) {
