@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/trace/recorder.h"
+#include "runtime/trace/foreign_text.h"
 
 namespace hpe::check {
 

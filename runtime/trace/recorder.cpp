@@ -12,8 +12,8 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/own_process.h"
-#include "runtime/base/utf8.h"
 #include "runtime/os/output_file.h"
+#include "runtime/trace/foreign_text.h"
 
 // The file contains the events whose names are set when the file is written; events that threads record during the
 // writing may be missing.
@@ -52,24 +52,6 @@ std::uint64_t process_of(std::uint32_t group) {
 }  // namespace
 
 std::atomic<recorder*> recorder::the_active{nullptr};
-
-std::string json_text(std::string_view s) {
-  std::string result = "\"";
-  while (!s.empty()) {
-    const std::size_t length = first_character_length(s);
-    const char c = s.front();
-    if (length == 0) {
-      result += "\ufffd";
-    } else if (static_cast<unsigned char>(c) < ' ') {
-      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      if (c == '"' || c == '\\') result += '\\';
-      result += s.substr(0, length);
-    }
-    s.remove_prefix(std::max<std::size_t>(length, 1));
-  }
-  return result + '"';
-}
 
 void recorder::start(const std::string& file) {
   const lock_guard lock(starting);

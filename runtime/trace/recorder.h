@@ -104,9 +104,6 @@ class HPE_API recorder {
   std::vector<std::function<void()>> tellers_ HPE_GUARDED_BY(mutex_);
 };
 
-/// Returns a text as a JSON string, with quotes.
-[[nodiscard]] std::string json_text(std::string_view s);
-
 /// Returns the row of the calling thread.
 [[nodiscard]] HPE_API track this_thread() noexcept;
 

@@ -19,6 +19,7 @@
 #include "runtime/base/thread_safety.h"
 #include "runtime/os/output_file.h"
 #include "runtime/os/thread.h"
+#include "runtime/trace/foreign_text.h"
 #include "runtime/trace/profile.h"
 #include "runtime/trace/recorder.h"
 #include "runtime/trace/status_page.h"

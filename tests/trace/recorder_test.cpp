@@ -1,3 +1,4 @@
+#include "runtime/trace/foreign_text.h"
 #include "runtime/trace/recorder.h"
 
 #include <gtest/gtest.h>

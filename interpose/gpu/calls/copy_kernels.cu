@@ -63,9 +63,9 @@ __device__ void copy(const unit_copy& what) {
 }  // namespace
 
 // The kernel for units of 1 << n bytes.
-#define HPE_COPY_KERNEL(n, type)                                                                               \
+#define HPE_COPY_KERNEL(n, type)                                                                                 \
   extern "C" __global__ void __launch_bounds__(256) hpe_copy_units_##n(const __grid_constant__ unit_copy what) { \
-    copy<type>(what);                                                                                          \
+    copy<type>(what);                                                                                            \
   }
 HPE_COPY_KERNEL(0, unsigned char)
 HPE_COPY_KERNEL(1, unsigned short)

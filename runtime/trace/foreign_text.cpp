@@ -1,9 +1,14 @@
-#include "runtime/base/utf8.h"
+#include "runtime/trace/foreign_text.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
-namespace hpe {
+namespace hpe::trace {
 
+namespace {
+
+// Returns the number of bytes of the first character; 0 if the text does not begin with a valid character of UTF-8.
 std::size_t first_character_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const unsigned first = byte(0), second = byte(1);
@@ -16,6 +21,26 @@ std::size_t first_character_length(std::string_view text) noexcept {
   const bool beyond = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
                       (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
   return beyond ? 0 : length;
+}
+
+}  // namespace
+
+std::string json_text(std::string_view s) {
+  std::string result = "\"";
+  while (!s.empty()) {
+    const std::size_t length = first_character_length(s);
+    const char c = s.front();
+    if (length == 0) {
+      result += "\ufffd";
+    } else if (static_cast<unsigned char>(c) < ' ') {
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      if (c == '"' || c == '\\') result += '\\';
+      result += s.substr(0, length);
+    }
+    s.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return result + '"';
 }
 
 std::string one_line_of(std::string_view text) {
@@ -38,4 +63,4 @@ std::string_view first_characters(std::string_view text, std::size_t most) noexc
   return text.substr(0, end);
 }
 
-}  // namespace hpe
+}  // namespace hpe::trace

@@ -1,17 +1,17 @@
-#include "runtime/base/utf8.h"
+#include "runtime/trace/foreign_text.h"
 
 #include <gtest/gtest.h>
 
 namespace {
 
-using hpe::first_characters, hpe::one_line_of;
+using hpe::trace::first_characters, hpe::trace::one_line_of;
 
-TEST(Utf8, ValidTextStaysAsItIs) {
+TEST(ForeignText, ValidTextStaysAsItIs) {
   EXPECT_EQ(one_line_of("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8d"), "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8d");
   EXPECT_EQ(one_line_of(""), "");
 }
 
-TEST(Utf8, AByteThatIsNotUtf8IsReplaced) {
+TEST(ForeignText, AByteThatIsNotUtf8IsReplaced) {
   // A Latin-1 character, truncated characters, overlong forms, a surrogate, a code point beyond the last one, and stray
   // bytes.
   for (const std::string bytes : {"\xe9", "\xc3", "\xe2\x82", "\xf0\x9f\x8c", "\xc0\xaf", "\xe0\x80\x80",
@@ -23,7 +23,7 @@ TEST(Utf8, AByteThatIsNotUtf8IsReplaced) {
   }
 }
 
-TEST(Utf8, AControlCharacterIsABlank) {
+TEST(ForeignText, AControlCharacterIsABlank) {
   EXPECT_EQ(one_line_of(std::string("a\0b\nc\x1b[2J\x7f"
                                     "d\xc2\x9b"
                                     "2J\xc2\xa0",
@@ -31,7 +31,7 @@ TEST(Utf8, AControlCharacterIsABlank) {
             "a b c [2J d 2J\xc2\xa0");
 }
 
-TEST(Utf8, ATextIsCutBetweenCharacters) {
+TEST(ForeignText, ATextIsCutBetweenCharacters) {
   EXPECT_EQ(first_characters("a\xe2\x82\xac"
                              "b",
                              2),
