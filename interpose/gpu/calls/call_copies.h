@@ -70,8 +70,9 @@ class call_queue final : public interpose::copy_queue {
     return queue(bytes, kept, [&] { return queue_it(stream()); });
   }
   /// Adds a copy that the driver gets later, together with similar copies: at the latest when another function adds a
-  /// copy, or a thread waits for the queue. queue_them(copies, stream): as above, for all these copies; the same
-  /// function in all calls. The queue owns `kept` until the copy is done.
+  /// copy, or a thread waits for the queue. No copy may use bytes that another one writes. queue_them(copies, stream):
+  /// as above, for at most unit_copies::most copies; the same function in all calls. If the driver refuses the copies,
+  /// the next wait() throws. The queue owns `kept` until the copy is done.
   using several = std::function<CUresult(std::span<const unit_copy>, CUstream)>;
   void add_later(const unit_copy& what, std::size_t bytes, std::shared_ptr<void> kept, const several& queue_them);
   /// Returns the number of queued copies that are not known to be done.
