@@ -44,9 +44,14 @@ beside_streams::stand_in beside_streams::of(unsigned device, CUstream program, b
 }
 
 template <class Visit>
-void beside_streams::each_own(const Visit& visit) noexcept {
+void beside_streams::each_own(std::optional<CUstream> program, const Visit& visit) noexcept {
   const auto nth = [&](unsigned device, std::size_t n) -> device::cuda::cuda_stream* {
+    if (program && n != 0) return nullptr;
     const lock_guard lock(mutex_);
+    if (program) {
+      const auto found = chosen_.find({*program, device, true});
+      return found != chosen_.end() && found->second != nullptr ? found->second->ends_there : nullptr;
+    }
     const auto all = made_.find({device, true});
     return all != made_.end() && n < all->second.size() ? all->second[n].ends_there : nullptr;
   };
@@ -54,26 +59,17 @@ void beside_streams::each_own(const Visit& visit) noexcept {
     for (std::size_t n = 0; auto* const each = nth(device, n); ++n) visit(*each);
 }
 
-device::cuda::cuda_stream* beside_streams::own_of(CUstream program, unsigned device) noexcept {
-  const lock_guard lock(mutex_);
-  const auto found = chosen_.find({program, device, true});
-  return found != chosen_.end() && found->second != nullptr ? found->second->ends_there : nullptr;
-}
-
 void beside_streams::end_open() noexcept {
   using device::cuda::cuda_stream;
-  each_own([](cuda_stream& each) { each.end_open(cuda_stream::all, cuda_stream::opening::awaited); });
+  each_own(std::nullopt, [](cuda_stream& each) { each.end_open(cuda_stream::all, cuda_stream::opening::awaited); });
 }
 
 void beside_streams::divide(std::optional<CUstream> program, bool has_waited) noexcept {
-  if (!program) return each_own([&](device::cuda::cuda_stream& each) { each.divide(has_waited); });
-  for (unsigned device = 0; device < devices_.size(); ++device)
-    if (auto* const own = own_of(*program, device)) own->divide(has_waited);
+  each_own(program, [&](device::cuda::cuda_stream& each) { each.divide(has_waited); });
 }
 
 void beside_streams::ends(CUstream program) noexcept {
-  for (unsigned device = 0; device < devices_.size(); ++device)
-    if (auto* const own = own_of(program, device)) own->end_open();
+  each_own(program, [](device::cuda::cuda_stream& each) { each.end_open(); });
   const lock_guard lock(mutex_);
   for (auto each = chosen_.lower_bound({program, 0, false});
        each != chosen_.end() && std::get<CUstream>(each->first) == program;) {

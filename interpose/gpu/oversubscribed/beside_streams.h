@@ -53,11 +53,10 @@ class beside_streams {
  private:
   static constexpr std::size_t most_streams = 32;  // limit for each pair of device and `is_own`
   [[nodiscard]] stand_in* choose(unsigned device, bool is_own) HPE_REQUIRES(mutex_);
-  /// Calls visit(stream), without mutex_, for each hpe stream whose work ends on a stream of the program.
+  /// Calls visit(stream), without mutex_, for each hpe stream whose work ends on this stream of the program, or,
+  /// without a stream, on any stream of the program.
   template <class Visit>
-  void each_own(const Visit& visit) noexcept;
-  /// Returns the hpe stream whose work ends on this stream of the program; null if there is none.
-  [[nodiscard]] device::cuda::cuda_stream* own_of(CUstream program, unsigned device) noexcept;
+  void each_own(std::optional<CUstream> program, const Visit& visit) noexcept;
   CUresult take(CUcontext context, CUevent& event) noexcept;
   void give_back(CUcontext context, CUevent event) noexcept;
 
