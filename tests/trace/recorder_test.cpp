@@ -1,4 +1,3 @@
-#include "runtime/trace/foreign_text.h"
 #include "runtime/trace/recorder.h"
 
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "hpe/error.hpp"
+#include "runtime/trace/foreign_text.h"
 
 namespace hpe::trace {
 namespace {
