@@ -251,11 +251,11 @@ TEST_F(SpreadKnown, LaunchesThatJoinOpenCommandsDoNotFillTheDriversQueue) {
       constexpr int many = 3000;
       knows_memory ? raise(many) : chase(many);
     });
-    unsigned queued = 0, last = 0;
-    do {
-      std::this_thread::sleep_for(200ms);
-      last = std::exchange(queued, stand_in::calls("cuLaunchKernel") - before);
-    } while (queued == 0 || last != queued);
+    unsigned queued = 0;
+    for (int unchanged = 0; unchanged < 10; std::this_thread::sleep_for(100ms)) {
+      const unsigned last = std::exchange(queued, stand_in::calls("cuLaunchKernel") - before);
+      unchanged = queued == 0 || last != queued ? 0 : unchanged + 1;
+    }
     EXPECT_GE(queued, 500U);
     EXPECT_LE(queued, 1024U);
     stand_in::pause(false);
