@@ -24,7 +24,7 @@ interposer::interposer()
       memory_of_graphs_(cu_, option_.scope),
       copies_(cu_, contexts_),
       peers_(cu_, contexts_),
-      adopted_(cu_, contexts_, program_, copies_, uses_, left_) {
+      adopted_(cu_, contexts_, program_, copies_, uses_, deferred_) {
   if (option_.profile) trace::profile::start();
   trace::recorder::start(option_.trace);
   if (trace::recorder::active() != nullptr) call_watch::begin(call_watch::recording);
@@ -68,14 +68,14 @@ std::optional<CUresult> interposer::box_copied(CUdeviceptr to, CUdeviceptr from,
 }
 
 void interposer::gives_back(CUdeviceptr address) {
-  left_.finish_or_tell("their memory is freed");
+  deferred_.finish_or_tell("their memory is freed");
   const host_calls* const calls = calls_.load(std::memory_order_acquire);
   if (!adopted_memory::any() && !uses_.any() && (calls == nullptr || !calls->knows_any())) return;
   if (const std::size_t bytes = program_.size_at(address)) gives_back(address, bytes);
 }
 
 void interposer::gives_back(CUdeviceptr address, std::size_t bytes) {
-  left_.finish_or_tell("their memory is freed");
+  deferred_.finish_or_tell("their memory is freed");
   if (adopted_memory::any()) adopted_.drop(address, bytes);
   if (uses_.any()) uses_.forget({address, saturated_sum(address, bytes)});
   if (host_calls* const calls = calls_.load(std::memory_order_acquire)) calls->forget(address, bytes);
@@ -96,7 +96,7 @@ void interposer::launches_graph() {
 }
 
 void interposer::forget_contexts() {
-  left_.finish_or_tell("a context ends");
+  deferred_.finish_or_tell("a context ends");
   if (host_calls* const calls = calls_.load(std::memory_order_acquire)) calls->forget_contexts();
   adopted_.drop_all();
   contexts_.clear();
@@ -112,8 +112,9 @@ void interposer::serve_touches() {
     // These objects are never destroyed, because touch_service runs a thread, and any thread may use host_calls until
     // the process ends.
     if (calls_.load() == nullptr)
-      calls_.store(new host_calls(cu_, contexts_, program_, copies_, adopted_, queued_, left_, scope_is_parameters()),
-                   std::memory_order_release);
+      calls_.store(
+          new host_calls(cu_, contexts_, program_, copies_, adopted_, queued_, deferred_, scope_is_parameters()),
+          std::memory_order_release);
     new touch_service(adopted_);
   });
 }

@@ -7,9 +7,9 @@
 #include "interpose/gpu/adopted/touch_service.h"
 #include "interpose/gpu/copies/pageable_copy.h"
 #include "interpose/gpu/copies/peer_copy.h"
+#include "interpose/gpu/work/deferred_copies.h"
 #include "interpose/gpu/work/graph_frees.h"
 #include "interpose/gpu/work/graph_memory.h"
-#include "interpose/gpu/work/left_copies.h"
 #include "interpose/gpu/work/queued_uses.h"
 #include "runtime/base/options.h"
 #include "runtime/base/thread_safety.h"
@@ -39,7 +39,7 @@ class interposer {
   incoherent_uses& uses() noexcept { return uses_; }
   program_contexts& program() noexcept { return program_; }
   queued_uses& queued() noexcept { return queued_; }
-  left_copies& left() noexcept { return left_; }
+  deferred_copies& deferred() noexcept { return deferred_; }
   graph_memory& memory_of_graphs() noexcept { return memory_of_graphs_; }
 
   /// Execute a large copy of the program with copies() or peers(): any_copy copies between any two addresses,
@@ -81,7 +81,7 @@ class interposer {
   contexts contexts_;
   program_contexts program_;
   queued_uses queued_;
-  left_copies left_;
+  deferred_copies deferred_;
   graph_memory memory_of_graphs_;
   incoherent_uses uses_;
   pageable_copy copies_;

@@ -312,9 +312,9 @@ void adopted_memory::move(adopted_region& r, adopted_region::bytes range, bool t
 }
 
 void adopted_memory::wait_for_work(const adopted_region& r) {
-  if (left_copies::any()) {
+  if (deferred_copies::any()) {
     const unlocked here(mutex_);
-    left_.finish_or_tell("CPU code reads their memory");
+    deferred_.finish_or_tell("CPU code reads their memory");
   }
   const std::uint64_t work = work_;
   if (waited_ == work) return;

@@ -21,8 +21,8 @@
 #include "interpose/gpu/adopted/granule_marks.h"
 #include "interpose/gpu/adopted/incoherent_uses.h"
 #include "interpose/gpu/copies/pageable_copy.h"
+#include "interpose/gpu/work/deferred_copies.h"
 #include "interpose/gpu/work/device_range.h"
-#include "interpose/gpu/work/left_copies.h"
 #include "interpose/gpu/work/program_contexts.h"
 #include "runtime/base/box.h"
 #include "runtime/base/thread_safety.h"
@@ -62,8 +62,8 @@ class adopted_memory {
   };
 
   adopted_memory(const device::cuda::driver& cu, contexts& parts, program_contexts& program, pageable_copy& copies,
-                 incoherent_uses& uses, left_copies& left)
-      : cu_(cu), parts_(parts), program_(program), copies_(copies), uses_(uses), left_(left) {}
+                 incoherent_uses& uses, deferred_copies& deferred)
+      : cu_(cu), parts_(parts), program_(program), copies_(copies), uses_(uses), deferred_(deferred) {}
 
   /// Whether there is any adopted region: device memory that CPU code has touched and that the program has not freed.
   /// In programs whose CPU code never touches device memory, adopted memory costs only the load in this function.
@@ -128,7 +128,7 @@ class adopted_memory {
   void release(adopted_region& r, coherence::block_event event, CUdeviceptr begin, CUdeviceptr end);
   void move(adopted_region& r, adopted_region::bytes range, bool to_device);
   void copy(adopted_region& r, CUdeviceptr device, void* host, std::size_t bytes, bool to_device);
-  /// Waits for all work that the program has queued so far, and for left_copies, with the mutex unlocked. Does not
+  /// Waits for all work that the program has queued so far, and for deferred_copies, with the mutex unlocked. Does not
   /// throw if the wait fails; the failure is logged or reported as an incoherent use.
   void wait_for_work(const adopted_region& r) HPE_REQUIRES(mutex_);
   void explain(CUdeviceptr address) const HPE_REQUIRES(mutex_);
@@ -147,7 +147,7 @@ class adopted_memory {
   program_contexts& program_;
   pageable_copy& copies_;
   incoherent_uses& uses_;
-  left_copies& left_;
+  deferred_copies& deferred_;
 
   mutex fetching_;  // locked during each fetch, so that fetches run one after another
   mutex mutex_ HPE_ACQUIRED_AFTER(fetching_);

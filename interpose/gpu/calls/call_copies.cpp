@@ -50,11 +50,11 @@ void call_queue::add_later(const unit_copy& what, std::size_t bytes, std::shared
   waiting_->bytes += bytes;
   if (waiting_->copies.size() == unit_copies::most || waiting_->bytes >= worth_a_launch) try {
       queue_waiting();
-    } catch (const std::bad_alloc&) {  // the copies wait further
+    } catch (const std::bad_alloc&) {  // the copies stay in waiting_
     }
 }
 
-// If host memory is too short, the copies wait further.
+// If host memory is too short, the copies stay in waiting_.
 void call_queue::queue_waiting() {
   const std::shared_ptr<batch> all = std::exchange(waiting_, nullptr);
   if (all == nullptr) return;
@@ -205,11 +205,11 @@ void call_queue::wait() {
   const lock_guard lock(mutex_);
   done_ = std::max(done_, all);
   over = users_until_done();
-  if (const auto refusal = std::exchange(refusal_, std::nullopt)) throw error(*refusal);
   while (!marks_.empty() && marks_.front().number <= done_) {
     spare_.push_back(marks_.front().event);
     marks_.pop_front();
   }
+  if (const auto refusal = std::exchange(refusal_, std::nullopt)) throw error(*refusal);
 }
 
 // ---- buffers ------------------------------------------------------------------------------------------------------

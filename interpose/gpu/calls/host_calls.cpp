@@ -66,14 +66,14 @@ std::array<std::uint64_t, 2> random_name() {
 }  // namespace
 
 host_calls::host_calls(const device::cuda::driver& cu, contexts& parts, program_contexts& program,
-                       pageable_copy& copies, adopted_memory& adopted, queued_uses& queued, left_copies& left,
+                       pageable_copy& copies, adopted_memory& adopted, queued_uses& queued, deferred_copies& deferred,
                        bool by_parameters)
     : cu_(cu),
       parts_(parts),
       program_(program),
       copies_(copies),
       adopted_(adopted),
-      left_(left),
+      deferred_(deferred),
       process_(random_name()),
       waits_(cu, program, queued, by_parameters),
       known_(cu, program),
@@ -99,7 +99,7 @@ std::size_t host_calls::bytes_from(std::uintptr_t address) noexcept {
 bool host_calls::touched(std::uintptr_t address) noexcept { return adopted_.has_touched(address, address + 1); }
 
 void host_calls::left_to_library(std::uintptr_t address) noexcept {
-  left_.finish_or_tell("the MPI library uses their memory");
+  deferred_.finish_or_tell("the MPI library uses their memory");
   adopted_.left_to_library(address);
 }
 
@@ -296,7 +296,7 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
   const auto found = known_.shared_at(address);
   if (!found || address + bytes > found->what.base + found->what.bytes) return std::nullopt;
   if (!waits_.is_over(queued)) waits_.for_users_of(found->what);
-  if (left_copies::any()) left_.finish_before({address, bytes, use == peer_use::overwrite});
+  deferred_.finish_before({address, bytes, use == peer_use::overwrite});
   if (adopted_memory::any()) {
     // The other process overwrites the memory later. If CPU code of this process touched the memory before that, it
     // would fetch the old bytes. So memory that CPU code has touched is not shared for overwriting.
@@ -405,30 +405,28 @@ device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_b
   const used_range scattered{address + static_cast<std::uintptr_t>(begin), static_cast<std::size_t>(end - begin),
                              scatters};
   const used_range packed{is_of_program ? contiguous : 0, is_of_program ? bytes : 0, !scatters};
-  const unit_copy what = call_kernels::describe(contiguous, address, which, table.get(), bytes, scatters);
   const own_use work(cu_, queue->stream(), {scattered, packed});
   const entered here(cu_, context);
-  if (!is_of_program) {
-    if (table == nullptr)
-      return {queue, scatters ? queue->copy(at, contiguous, bytes) : queue->copy(contiguous, at, bytes)};
-    return {queue, kernels->copy_scattered(*queue, what, table, bytes)};
-  }
+  if (!is_of_program && table == nullptr)
+    return {queue, scatters ? queue->copy(at, contiguous, bytes) : queue->copy(contiguous, at, bytes)};
+  const unit_copy what = call_kernels::describe(contiguous, address, which, table.get(), bytes, scatters);
+  if (!is_of_program) return {queue, kernels->copy_scattered(*queue, what, table, bytes)};
   queue->add_later(
       what, bytes, std::const_pointer_cast<call_kernels::table>(table),
       [kernels](std::span<const unit_copy> copies, CUstream stream) { return kernels->copy_several(copies, stream); });
-  if (!may_leave_copies(memory, require(contiguous))) {
+  if (!may_defer_copy(memory, require(contiguous))) {
     queue->wait();
-  } else if (left_.add(queue, scattered, packed) && (queuing_threads::others_queue() || waits_.queued_now() != 0)) {
-    // Another thread was queuing work when no copy was left yet, so this work has not waited.
-    left_.finish();
+  } else if (deferred_.add(queue, scattered, packed) && (queuing_threads::others_queue() || waits_.queued_now() != 0)) {
+    // While no copy was deferred, another thread may have begun to queue work, which does not wait for this copy.
+    deferred_.finish();
   }
   return {};
 }
 
 // Mapped memory may have a second mapping, and the kernels' code contains the addresses of module variables.
-bool host_calls::may_leave_copies(const known_allocation& one, const known_allocation& other) noexcept {
+bool host_calls::may_defer_copy(const known_allocation& one, const known_allocation& other) noexcept {
   return !call_watch::has(call_watch::kinds | call_watch::observers | call_watch::touched) &&
-         left_copies::are_allowed() && one.is_allocated && other.is_allocated && waits_.queued_now() == 0;
+         deferred_copies::are_allowed() && one.is_allocated && other.is_allocated && waits_.queued_now() == 0;
 }
 
 device_copy host_calls::gather(std::byte* to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes,

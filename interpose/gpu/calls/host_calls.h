@@ -20,7 +20,7 @@ namespace hpe::cuda_hooks {
 class host_calls final : public interpose::adopted_pointers {
  public:
   host_calls(const device::cuda::driver& cu, contexts& parts, program_contexts& program, pageable_copy& copies,
-             adopted_memory& adopted, queued_uses& queued, left_copies& left, bool by_parameters);
+             adopted_memory& adopted, queued_uses& queued, deferred_copies& deferred, bool by_parameters);
 
   [[nodiscard]] std::size_t bytes_from(std::uintptr_t address) noexcept override;
   bool copy_on_host(void* to, const void* from, std::size_t bytes) noexcept override {
@@ -103,13 +103,13 @@ class host_calls final : public interpose::adopted_pointers {
   /// Queues a copy of the first `bytes` bytes of scattered data, whose first element is at `address`, to contiguous
   /// memory, or, if `scatters` is true, from contiguous memory. is_of_program: whether the contiguous memory is in an
   /// allocation of the program, and not memory that borrow_beside() has returned; then the copy becomes one of
-  /// left_copies, or is done when the function returns. The copy runs after the work that `queued` identifies.
+  /// deferred_copies, or is done when the function returns. The copy runs after the work that `queued` identifies.
   interpose::device_copy copy_scattered(std::uintptr_t address, const interpose::scattered_bytes& which,
                                         CUdeviceptr contiguous, bool is_of_program, std::size_t bytes,
                                         std::uint64_t queued, bool scatters);
   /// Whether a call of the program may return before the copy between these allocations that it has asked for is done:
   /// no work of the program may be running that could use the memory, and hpe must notice all later uses.
-  [[nodiscard]] bool may_leave_copies(const known_allocation& one, const known_allocation& other) noexcept;
+  [[nodiscard]] bool may_defer_copy(const known_allocation& one, const known_allocation& other) noexcept;
   /// Whether one kernel can copy `bytes` bytes between the allocations that contain two addresses.
   [[nodiscard]] bool are_together(std::uintptr_t one, std::uintptr_t other, std::size_t bytes);
   void copy(CUdeviceptr device, std::byte* host, std::span<const placed_box> boxes, bool to_device);
@@ -122,7 +122,7 @@ class host_calls final : public interpose::adopted_pointers {
   program_contexts& program_;
   pageable_copy& copies_;
   adopted_memory& adopted_;
-  left_copies& left_;
+  deferred_copies& deferred_;
   const std::array<std::uint64_t, 2> process_;
   call_waits waits_;
   known_memory known_;

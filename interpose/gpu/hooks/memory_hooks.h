@@ -179,7 +179,7 @@ CUresult CUDAAPI retain_handle(CUmemGenericAllocationHandle* handle, void* addre
   return result;
 }
 
-/// For entries that pass the program the address of memory (guarded.h), and for which hpe does nothing else.
+/// The hook for an entry that passes the program the address of memory. hpe only has to notice the call (guarded.h).
 template <auto Entry, class... What>
 CUresult CUDAAPI pass_address(CUdeviceptr* address, What... what) {
   return (real.*Entry)(address, what...);

@@ -24,13 +24,13 @@ void for_warnings(const Note& note) {
 }
 
 /// To be called when the program lets other processes or a network card access its device memory.
-inline void end_left_copies() {
-  left_copies::forbid();
-  if (interposer* const hpe = interposer::started()) hpe->left().finish();
+inline void end_deferred_copies() {
+  deferred_copies::forbid();
+  if (interposer* const hpe = interposer::started()) hpe->deferred().finish();
 }
 
 inline void note_shared(incoherent_use how, CUdeviceptr address, std::size_t bytes) {
-  end_left_copies();
+  end_deferred_copies();
   for_warnings([&] {
     interposer* const hpe = interposer::instance();
     if (hpe == nullptr || address == 0) return;
@@ -61,7 +61,7 @@ CUresult CUDAAPI open_shared(CUdeviceptr* address, What... what) {
 // Records that the program shares a handle. To share memory that it maps itself (cuMemMap), the program shares the
 // handle of the allocation, before or after it maps the allocation.
 inline void note_handle(incoherent_use how, CUmemGenericAllocationHandle handle) {
-  end_left_copies();
+  end_deferred_copies();
   for_warnings([&] {
     interposer* const hpe = interposer::instance();
     if (hpe == nullptr) return;
@@ -82,13 +82,13 @@ CUresult CUDAAPI export_handle(void* shared, CUmemGenericAllocationHandle handle
 template <auto Entry>
 CUresult CUDAAPI get_range_handle(void* handle, CUdeviceptr address, std::size_t bytes, CUmemRangeHandleType type,
                                   unsigned long long flags) {
-  end_left_copies();
+  end_deferred_copies();
   return (real.*Entry)(handle, address, bytes, type, flags);
 }
 
 template <auto Entry>
 CUresult CUDAAPI set_pointer_attribute(const void* value, CUpointer_attribute attribute, CUdeviceptr address) {
-  if (attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) end_left_copies();
+  if (attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) end_deferred_copies();
   return (real.*Entry)(value, attribute, address);
 }
 

@@ -10,12 +10,12 @@ namespace hpe::cuda_hooks {
 class call_watch {
  public:
   enum reason : std::uint8_t {
-    kinds = 1,         ///< a kind of memory is registered (memory_kind.h)
-    touched = 2,       ///< CPU code has touched device memory (adopted_memory)
-    waits = 4,         ///< libc and MPI calls wait only for work that may use their memory (queued_uses)
-    recording = 8,     ///< HPE_TRACE records calls
-    observers = 16,    ///< a kind of memory observes the calls (memory_kind.h)
-    copies_left = 32,  ///< work of the program must wait for copies of hpe (left_copies)
+    kinds = 1,             ///< a kind of memory is registered (memory_kind.h)
+    touched = 2,           ///< CPU code has touched device memory (adopted_memory)
+    waits = 4,             ///< libc and MPI calls wait only for work that may use their memory (queued_uses)
+    recording = 8,         ///< HPE_TRACE records calls
+    observers = 16,        ///< a kind of memory observes the calls (memory_kind.h)
+    copies_deferred = 32,  ///< the program's work must wait for deferred_copies
   };
 
   [[nodiscard]] static bool any() noexcept { return reasons.load(std::memory_order_relaxed) != 0; }

@@ -23,12 +23,12 @@ void enqueue_guard::begin(function_ref<void()> steps) {
   }
 }
 
-void enqueue_guard::await_left(std::initializer_list<used_range> ranges) {
-  if (!left_copies::any()) return;
-  left_copies& left = interposer::started()->left();
+void enqueue_guard::await_deferred(std::initializer_list<used_range> ranges) {
+  if (!deferred_copies::any()) return;
+  deferred_copies& deferred = interposer::started()->deferred();
   // tell() may upload bytes that CPU code has written, also bytes beside the ranges.
-  if (ranges.size() == 0 || adopted_memory::any()) return left.finish();
-  for (const used_range& each : ranges) left.finish_before(each);
+  if (ranges.size() == 0 || adopted_memory::any()) return deferred.finish();
+  for (const used_range& each : ranges) deferred.finish_before(each);
 }
 
 void enqueue_guard::tell(std::initializer_list<used_range> ranges) {

@@ -15,7 +15,7 @@
 namespace hpe::cuda_hooks {
 
 /// Exists while a hook, or hpe's own code, queues device work that uses the program's memory. The constructor prepares
-/// adopted memory for the work, and waits for left_copies; the constructor and the destructor record the work in
+/// adopted memory for the work, and waits for deferred_copies; the constructor and the destructor record the work in
 /// adopted_memory, in queued_uses (for the waits of libc and MPI calls), and in driver_writes. If none of these is in
 /// use, the object costs a few stores and loads.
 class enqueue_guard {
@@ -31,7 +31,7 @@ class enqueue_guard {
     queuing_threads::enter(here_);
     if (must_begin()) [[unlikely]]
       begin([&] {
-        await_left(ranges);
+        await_deferred(ranges);
         tell(ranges);
       });
     if (call_watch::has(call_watch::kinds)) [[unlikely]]
@@ -44,7 +44,7 @@ class enqueue_guard {
     queuing_threads::enter(here_);
     if (must_begin()) [[unlikely]]
       begin([&] {
-        await_left({});
+        await_deferred({});
         tell(launch);
       });
   }
@@ -73,12 +73,12 @@ class enqueue_guard {
 
  private:
   /// Whether the constructor has something to do: after CPU code has touched device memory, if libc and MPI calls wait
-  /// only for the work that uses their memory, and if there are left_copies.
+  /// only for the work that uses their memory, and if there are deferred_copies.
   [[nodiscard]] static bool must_begin() noexcept {
-    return call_watch::has(call_watch::touched | call_watch::waits | call_watch::copies_left);
+    return call_watch::has(call_watch::touched | call_watch::waits | call_watch::copies_deferred);
   }
   void begin(function_ref<void()> steps);
-  static void await_left(std::initializer_list<used_range> ranges);
+  static void await_deferred(std::initializer_list<used_range> ranges);
   void tell(std::initializer_list<used_range> ranges);
   void tell(const kernel_launch& launch);
   [[nodiscard]] static bool may_write_for_driver(std::initializer_list<used_range> ranges);

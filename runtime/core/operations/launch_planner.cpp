@@ -160,7 +160,7 @@ std::byte* launch_planner::allocate_over_devices(std::size_t bytes, first_home w
     if (auto* const made = if_there_is_room([&] { return memory_.allocate_striped(bytes, std::move(homes)); }))
       return made;
   }
-  // With first_home::one, the first device was tried before.
+  // With first_home::one, allocate() has already tried the first device.
   for (const unsigned device : std::span(list_).subspan(where == first_home::one ? 1 : 0))
     if (auto* const made = if_there_is_room([&] { return memory_.allocate(bytes, device); })) return made;
   return memory_.allocate_striped(bytes, first_devices_first(bytes, 0));

@@ -250,7 +250,7 @@ TEST_F(Spread, AnArrayLiesWhereThereIsRoom) {
   for (const CUdeviceptr each : small) EXPECT_EQ(cuMemFree(each), CUDA_SUCCESS);
 }
 
-// Mapping takes a time for each piece. Without eviction, many pieces have no use.
+// The driver maps each piece by a call of its own. Without eviction, many pieces have no advantage.
 TEST_F(Spread, ALargeArrayHasFewPieces) {
   CUdeviceptr large = 0;
   const unsigned before = stand_in::calls("cuMemMap");

@@ -325,7 +325,7 @@ void messages(program& p, const arm_function& arm) {
       p.unknown(to, 0, bytes.size());
   };
   sets(b, sent, "write", [&] { pointers->write(b->at, sent.data(), middle); });
-  // The first half of each 16 bytes. A pack may fail only at the next use of its memory.
+  // Packs the first 8 of each 16 bytes. If a copy fails, the error may come only with the next use of the packed bytes.
   std::vector<std::uint8_t> packed;
   const auto source = [](std::size_t i) { return i / 8 * 16 + i % 8; };
   for (std::size_t i = 0; i < 2400; ++i) packed.push_back(c->model[source(i)]);

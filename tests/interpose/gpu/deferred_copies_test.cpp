@@ -1,5 +1,5 @@
-// MPI_Pack and MPI_Unpack of device memory return before the device has made their copies (left_copies), but the
-// program must not notice this.
+// MPI_Pack and MPI_Unpack of device memory return before the device has made their copies (deferred_copies). The
+// program must not notice the delay.
 #include <cuda.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ const stand_in::kernel increment{[](const std::uint64_t* parameters) {
                                  },
                                  2};
 
-class LeftCopies : public testing::Test {
+class DeferredCopies : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
@@ -65,7 +65,7 @@ class LeftCopies : public testing::Test {
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   }
   // Packs while the stand-in does no work.
-  void leave_a_copy() {
+  void defer_a_copy() {
     ASSERT_NO_FATAL_FAILURE(clear());
     stand_in::pause(true);
     ASSERT_TRUE(pack());
@@ -99,7 +99,7 @@ class LeftCopies : public testing::Test {
   adopted_pointers* pointers_ = nullptr;
 };
 
-TEST_F(LeftCopies, LaterUsesOfTheMemoryWait) {
+TEST_F(DeferredCopies, LaterUsesOfTheMemoryWait) {
   std::vector<std::uint8_t> seen(bytes);
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::tmpfile(), std::fclose);
   ASSERT_NE(file, nullptr);
@@ -118,29 +118,29 @@ TEST_F(LeftCopies, LaterUsesOfTheMemoryWait) {
   ASSERT_EQ(cuMemcpyDtoH(row.data(), rows_, width), CUDA_SUCCESS);
   for (const auto& [name, act] : uses) {
     SCOPED_TRACE(name);
-    ASSERT_NO_FATAL_FAILURE(leave_a_copy());
+    ASSERT_NO_FATAL_FAILURE(defer_a_copy());
     expect_wait(act);
     EXPECT_EQ(packed_now(), expected_);
     ASSERT_EQ(cuMemcpyHtoD(rows_, row.data(), width), CUDA_SUCCESS);
   }
 }
 
-TEST_F(LeftCopies, AnyLaunchWaits) {
-  ASSERT_NO_FATAL_FAILURE(leave_a_copy());
+TEST_F(DeferredCopies, AnyLaunchWaits) {
+  ASSERT_NO_FATAL_FAILURE(defer_a_copy());
   expect_wait([&] { launch(packed_, bytes); });
   ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   for (std::uint8_t& each : expected_) ++each;
   EXPECT_EQ(packed_now(), expected_);
 }
 
-TEST_F(LeftCopies, TheEndOfTheMemoryWaits) {
-  ASSERT_NO_FATAL_FAILURE(leave_a_copy());
+TEST_F(DeferredCopies, TheEndOfTheMemoryWaits) {
+  ASSERT_NO_FATAL_FAILURE(defer_a_copy());
   expect_wait([&] { EXPECT_EQ(cuMemFreeAsync(packed_, CU_STREAM_PER_THREAD), CUDA_SUCCESS); });
   ASSERT_EQ(cuMemAlloc(&packed_, bytes), CUDA_SUCCESS);
 }
 
-TEST_F(LeftCopies, OtherMemoryCanBeUsedMeanwhile) {
-  ASSERT_NO_FATAL_FAILURE(leave_a_copy());
+TEST_F(DeferredCopies, OtherMemoryCanBeUsedMeanwhile) {
+  ASSERT_NO_FATAL_FAILURE(defer_a_copy());
   std::future<void> done = begin([&] {
     EXPECT_EQ(cuMemsetD8Async(other_, 5, bytes, nullptr), CUDA_SUCCESS);
     EXPECT_TRUE(pointers_->share(rows_, bytes, adopted_pointers::peer_use::read, 0)) << "the copy only reads";
@@ -150,7 +150,7 @@ TEST_F(LeftCopies, OtherMemoryCanBeUsedMeanwhile) {
   done.get();
 }
 
-TEST_F(LeftCopies, CopiesThatUseTheResultsOfOthersAreRight) {
+TEST_F(DeferredCopies, CopiesThatUseTheResultsOfOthersAreRight) {
   for (int n = 0; n < 3; ++n) {
     ASSERT_NO_FATAL_FAILURE(clear());
     ASSERT_TRUE(pack());
@@ -161,7 +161,7 @@ TEST_F(LeftCopies, CopiesThatUseTheResultsOfOthersAreRight) {
   }
 }
 
-TEST_F(LeftCopies, ACopyBeginsAfterTheWorkThatRuns) {
+TEST_F(DeferredCopies, ACopyBeginsAfterTheWorkThatRuns) {
   ASSERT_NO_FATAL_FAILURE(clear());
   stand_in::pause(true);
   ASSERT_NO_FATAL_FAILURE(launch(rows_, 2 * bytes));
@@ -172,7 +172,7 @@ TEST_F(LeftCopies, ACopyBeginsAfterTheWorkThatRuns) {
   EXPECT_EQ(copied, expected_);
 }
 
-TEST_F(LeftCopies, ManyCopiesNeedFewLaunches) {
+TEST_F(DeferredCopies, ManyCopiesNeedFewLaunches) {
   constexpr unsigned many = 78;
   constexpr std::size_t room = 256;
   CUdeviceptr all = 0;
@@ -194,7 +194,7 @@ TEST_F(LeftCopies, ManyCopiesNeedFewLaunches) {
   EXPECT_EQ(cuMemFree(all), CUDA_SUCCESS);
 }
 
-TEST_F(LeftCopies, TheLastOfSeveralCopiesToOnePlaceWins) {
+TEST_F(DeferredCopies, TheLastOfSeveralCopiesToOnePlaceWins) {
   for (int n = 0; n < 5; ++n) {
     ASSERT_TRUE(pointers_->pack(packed_, rows_ + 2 * width, every_second(), bytes - width));
     ASSERT_TRUE(pack());
@@ -205,7 +205,7 @@ TEST_F(LeftCopies, TheLastOfSeveralCopiesToOnePlaceWins) {
 }
 
 // CPU code that continues after a call may change the bytes that the call has packed.
-TEST_F(LeftCopies, LaterChangesOfTheSourceDoNotCount) {
+TEST_F(DeferredCopies, LaterChangesOfTheSourceDoNotCount) {
   auto* const as_pointer = reinterpret_cast<volatile std::uint8_t*>(rows_);
   *as_pointer = static_cast<std::uint8_t>(*as_pointer + 1);
   ++expected_[0];
@@ -222,8 +222,8 @@ TEST_F(LeftCopies, LaterChangesOfTheSourceDoNotCount) {
   }
 }
 
-TEST_F(LeftCopies, AFailedCopyIsToldOnce) {
-  ASSERT_NO_FATAL_FAILURE(leave_a_copy());
+TEST_F(DeferredCopies, AFailedCopyIsToldOnce) {
+  ASSERT_NO_FATAL_FAILURE(defer_a_copy());
   stand_in::pause(false);
   stand_in::fail("cuStreamSynchronize", CUDA_ERROR_LAUNCH_FAILED);
   EXPECT_NE(cuMemsetD8Async(packed_, 5, bytes, nullptr), CUDA_SUCCESS);
@@ -231,7 +231,7 @@ TEST_F(LeftCopies, AFailedCopyIsToldOnce) {
   EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-TEST_F(LeftCopies, RefusedCopiesAreToldOnce) {
+TEST_F(DeferredCopies, RefusedCopiesAreToldOnce) {
   stand_in::fail("cuLaunchKernel", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   ASSERT_TRUE(pack());
   std::vector<std::uint8_t> copied(bytes);
@@ -242,7 +242,7 @@ TEST_F(LeftCopies, RefusedCopiesAreToldOnce) {
   EXPECT_EQ(copied, expected_);
 }
 
-TEST_F(LeftCopies, ManyDatatypesNeedNoMoreMemory) {
+TEST_F(DeferredCopies, ManyDatatypesNeedNoMoreMemory) {
   const auto use_types = [&](int types) {
     for (int n = 0; n < types; ++n) {
       const auto element = std::make_shared<const std::vector<hpe::interpose::stretch>>(
@@ -259,7 +259,7 @@ TEST_F(LeftCopies, ManyDatatypesNeedNoMoreMemory) {
 }
 
 // Mapped memory may have a second address, by which hpe would not find the copy.
-TEST_F(LeftCopies, NoCopyOfMappedMemoryIsLeft) {
+TEST_F(DeferredCopies, CopiesOfMappedMemoryAreNotDeferred) {
   CUmemAllocationProp what{};
   what.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   what.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
@@ -279,10 +279,10 @@ TEST_F(LeftCopies, NoCopyOfMappedMemoryIsLeft) {
   EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
 }
 
-// The last test, because no copy is left after it.
-// hpe does not notice when another process reads the memory, or a network card.
-TEST_F(LeftCopies, NoCopyIsLeftOnceOthersMayUseTheMemory) {
-  ASSERT_NO_FATAL_FAILURE(leave_a_copy());
+// hpe does not notice when another process or a network card reads the memory. This test is the last one in the file,
+// because it forbids deferred copies for the rest of the process.
+TEST_F(DeferredCopies, CopiesAreNotDeferredOnceOtherProcessesMayUseTheMemory) {
+  ASSERT_NO_FATAL_FAILURE(defer_a_copy());
   CUipcMemHandle handle{};
   expect_wait([&] { EXPECT_EQ(cuIpcGetMemHandle(&handle, packed_), CUDA_SUCCESS); });
   ASSERT_NO_FATAL_FAILURE(clear());

@@ -1,4 +1,4 @@
-#include "interpose/gpu/work/left_copies.h"
+#include "interpose/gpu/work/deferred_copies.h"
 
 #include <algorithm>
 #include <new>
@@ -17,8 +17,8 @@ bool conflict(const used_range& a, const used_range& b) {
 
 }  // namespace
 
-bool left_copies::add(const std::shared_ptr<interpose::copy_queue>& queue, const used_range& one,
-                      const used_range& other) {
+bool deferred_copies::add(const std::shared_ptr<interpose::copy_queue>& queue, const used_range& one,
+                          const used_range& other) {
   const lock_guard lock(mutex_);
   const bool is_first = uses_.empty();
   try {
@@ -28,24 +28,25 @@ bool left_copies::add(const std::shared_ptr<interpose::copy_queue>& queue, const
     queue->wait();
     return false;
   }
-  call_watch::begin(call_watch::copies_left);
+  call_watch::begin(call_watch::copies_deferred);
   if (uses_.size() == most || !are_allowed()) finish_locked();
   return is_first;
 }
 
-void left_copies::finish() {
+void deferred_copies::finish() {
   const lock_guard lock(mutex_);
   finish_locked();
 }
 
-void left_copies::finish_before(const used_range& use) {
+void deferred_copies::finish_before(const used_range& use) {
+  if (!any()) return;
   const lock_guard lock(mutex_);
   if (std::ranges::any_of(uses_,
                           [&](const auto& uses) { return conflict(uses.first, use) || conflict(uses.second, use); }))
     finish_locked();
 }
 
-void left_copies::finish_or_tell(const char* what) noexcept {
+void deferred_copies::finish_or_tell(const char* what) noexcept {
   if (!any()) return;
   try {
     finish();
@@ -54,7 +55,7 @@ void left_copies::finish_or_tell(const char* what) noexcept {
   }
 }
 
-void left_copies::finish_locked() {
+void deferred_copies::finish_locked() {
   std::optional<error> failure;
   for (const auto& queue : queues_) try {
       queue->wait();
@@ -63,7 +64,7 @@ void left_copies::finish_locked() {
     }
   queues_.clear();
   uses_.clear();
-  call_watch::end(call_watch::copies_left);
+  call_watch::end(call_watch::copies_deferred);
   if (failure) throw error(*failure);
 }
 
