@@ -15,8 +15,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "runtime/base/foreign_text.h"
 #include "runtime/base/own_process.h"
-#include "runtime/trace/foreign_text.h"
 #include "runtime/trace/status_page.h"
 
 namespace hpe::cli {
@@ -35,7 +35,7 @@ std::string contents(const fs::path& file) {
 std::string command_of(pid_t process) {
   std::string words = contents(fmt::format("/proc/{}/cmdline", process));
   while (!words.empty() && words.back() == '\0') words.pop_back();
-  return trace::one_line_of(words);
+  return one_line_of(words);
 }
 
 std::string rank_of(pid_t process) {
@@ -43,7 +43,7 @@ std::string rank_of(pid_t process) {
   for (const char* const variable : rank_variables) {
     const std::string before = '\0' + std::string(variable) + '=';
     if (const std::size_t at = environment.find(before); at != std::string::npos)
-      return trace::one_line_of(environment.c_str() + at + before.size());
+      return one_line_of(environment.c_str() + at + before.size());
   }
   return "";
 }
@@ -105,8 +105,8 @@ running_process read(const status_page& page) {
   const unsigned devices = std::min(page.devices.load(std::memory_order_acquire), counters::most_devices);
   for (unsigned d = 0; d < devices; ++d) {
     const status_page::device& device = page.device_table[d];
-    p.devices.push_back({trace::one_line_of(device.name.data()), device.memory,
-                         std::min(sum(page.count.device_memory[d]), device.memory)});
+    p.devices.push_back(
+        {one_line_of(device.name.data()), device.memory, std::min(sum(page.count.device_memory[d]), device.memory)});
   }
   return p;
 }
@@ -257,7 +257,7 @@ std::string table_of(const std::vector<process_and_rates>& processes, unsigned c
     std::string line;
     for (std::size_t c = 0; c + 1 < r.size(); ++c)
       line += fmt::format("{:>{}}{}", r[c], widths[c], c + 2 < r.size() ? "  " : "   ");
-    text.append(trace::first_characters(line + r.back(), columns)).append(1, '\n');
+    text.append(first_characters(line + r.back(), columns)).append(1, '\n');
   }
   return text;
 }

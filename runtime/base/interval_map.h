@@ -1,12 +1,14 @@
 #pragma once
 
-/// Disjoint half-open ranges [begin, end) of keys, each with a value.
+/// interval_map: disjoint half-open ranges [begin, end) of keys, each with a value. find_containing: the same search in
+/// a std::map whose values know the sizes of their ranges.
 ///
-/// Built on std::map: a search takes logarithmic time; iterators and references stay valid until their interval is
-/// erased or merged. Not thread-safe. Callers must pass begin < end.
+/// interval_map is built on std::map: a search takes logarithmic time; iterators and references stay valid until their
+/// interval is erased or merged. Not thread-safe. Callers must pass begin < end.
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -114,5 +116,16 @@ class interval_map {
 
   map all_;  // by first key
 };
+
+/// Searches a map of disjoint ranges, whose keys are the ranges' first addresses: returns the entry of the range that
+/// contains an address; end() if no range does. `size` returns the number of bytes of an entry's value, for example
+/// &allocation::bytes.
+template <class Map, class Size>
+[[nodiscard]] auto find_containing(Map& ranges, typename Map::key_type address, Size size) {
+  const auto after = ranges.upper_bound(address);
+  if (after == ranges.begin()) return ranges.end();
+  const auto found = std::prev(after);
+  return address - found->first < std::invoke(size, found->second) ? found : ranges.end();
+}
 
 }  // namespace hpe

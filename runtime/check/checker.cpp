@@ -11,7 +11,7 @@
 #include <set>
 #include <utility>
 
-#include "runtime/base/find_containing.h"
+#include "runtime/base/interval_map.h"
 #include "runtime/trace/python_lines.h"
 
 namespace hpe::check {

@@ -26,7 +26,7 @@ std::string json_array(const std::vector<std::string>& elements, bool in_lines) 
 
 json_object& json_object::add_json(std::string_view name, std::string_view json) {
   if (!members_.empty()) members_ += ",";
-  members_.append(trace::json_text(name)).append(":").append(json);
+  members_.append(json_text(name)).append(":").append(json);
   return *this;
 }
 

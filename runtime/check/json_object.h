@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/trace/foreign_text.h"
+#include "runtime/base/foreign_text.h"
 
 namespace hpe::check {
 
@@ -31,7 +31,7 @@ struct listed_text {
 class json_object {
  public:
   /// Adds a text; add_some() leaves out an empty text.
-  json_object& add(std::string_view name, std::string_view text) { return add_json(name, trace::json_text(text)); }
+  json_object& add(std::string_view name, std::string_view text) { return add_json(name, json_text(text)); }
   json_object& add_some(std::string_view name, std::string_view text) { return text.empty() ? *this : add(name, text); }
   /// Adds a number; add_some() leaves out 0.
   template <std::integral Number>

@@ -21,8 +21,8 @@
 #include <utility>
 
 #include "runtime/base/error.h"
-#include "runtime/base/find_containing.h"
 #include "runtime/base/granule.h"
+#include "runtime/base/interval_map.h"
 #include "runtime/base/log.h"
 #include "runtime/base/own_process.h"
 

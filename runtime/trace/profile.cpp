@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "runtime/base/foreign_text.h"
 #include "runtime/trace/call_stack.h"
-#include "runtime/trace/foreign_text.h"
 #include "runtime/trace/location.h"
 #include "runtime/trace/recorder.h"
 #include "runtime/trace/status_page.h"

@@ -10,10 +10,10 @@
 #include <cstdlib>
 
 #include "runtime/base/error.h"
+#include "runtime/base/foreign_text.h"
 #include "runtime/base/log.h"
 #include "runtime/base/own_process.h"
 #include "runtime/os/output_file.h"
-#include "runtime/trace/foreign_text.h"
 
 // The file contains the events whose names are set when the file is written; events that threads record during the
 // writing may be missing.

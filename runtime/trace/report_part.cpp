@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "runtime/base/error.h"
+#include "runtime/base/foreign_text.h"
 #include "runtime/base/log.h"
 #include "runtime/base/own_process.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/os/output_file.h"
 #include "runtime/os/thread.h"
-#include "runtime/trace/foreign_text.h"
 #include "runtime/trace/profile.h"
 #include "runtime/trace/recorder.h"
 #include "runtime/trace/status_page.h"

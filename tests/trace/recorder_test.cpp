@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hpe/error.hpp"
-#include "runtime/trace/foreign_text.h"
+#include "runtime/base/foreign_text.h"
 
 namespace hpe::trace {
 namespace {

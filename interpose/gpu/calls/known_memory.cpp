@@ -1,6 +1,6 @@
 #include "interpose/gpu/calls/known_memory.h"
 
-#include "runtime/base/find_containing.h"
+#include "runtime/base/interval_map.h"
 
 namespace hpe::cuda_hooks {
 

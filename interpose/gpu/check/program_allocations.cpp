@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "runtime/base/find_containing.h"
+#include "runtime/base/interval_map.h"
 #include "runtime/base/log.h"
 
 namespace hpe::cuda_hooks {

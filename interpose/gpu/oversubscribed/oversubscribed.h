@@ -23,7 +23,6 @@
 #include "runtime/base/function_ref.h"
 #include "runtime/base/options.h"
 #include "runtime/base/thread_safety.h"
-#include "runtime/base/writer_first_mutex.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/driver.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/base/find_containing.h"
+#include "runtime/base/interval_map.h"
 
 namespace hpe::cuda_hooks {
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <span>
 
-#include "runtime/base/find_containing.h"
+#include "runtime/base/interval_map.h"
 #include "runtime/base/thread_safety.h"
 
 namespace hpe::core {

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "interpose/soft/cudart/check/checked_memory.h"
-#include "runtime/base/find_containing.h"
+#include "runtime/base/interval_map.h"
 
 namespace hpe::cudart {
 

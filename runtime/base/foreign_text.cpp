@@ -1,10 +1,10 @@
-#include "runtime/trace/foreign_text.h"
+#include "runtime/base/foreign_text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace hpe::trace {
+namespace hpe {
 
 namespace {
 
@@ -63,4 +63,4 @@ std::string_view first_characters(std::string_view text, std::size_t most) noexc
   return text.substr(0, end);
 }
 
-}  // namespace hpe::trace
+}  // namespace hpe

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace hpe::trace {
+namespace hpe {
 
 /// Returns the text as one line for a terminal: U+FFFD in place of each byte that is not UTF-8, and a blank in place of
 /// each control character.
@@ -18,4 +18,4 @@ namespace hpe::trace {
 /// Returns the first characters of valid UTF-8, at most `most`.
 [[nodiscard]] std::string_view first_characters(std::string_view text, std::size_t most) noexcept;
 
-}  // namespace hpe::trace
+}  // namespace hpe

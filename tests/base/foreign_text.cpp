@@ -1,10 +1,10 @@
-#include "runtime/trace/foreign_text.h"
+#include "runtime/base/foreign_text.h"
 
 #include <gtest/gtest.h>
 
 namespace {
 
-using hpe::trace::first_characters, hpe::trace::one_line_of;
+using hpe::first_characters, hpe::one_line_of;
 
 TEST(ForeignText, ValidTextStaysAsItIs) {
   EXPECT_EQ(one_line_of("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8d"), "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8d");
