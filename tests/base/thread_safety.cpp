@@ -1,9 +1,9 @@
+#include "runtime/base/thread_safety.h"
+
 #include <gtest/gtest.h>
 
 #include <mutex>
 #include <thread>
-
-#include "runtime/base/thread_safety.h"
 
 namespace {
 
