@@ -18,6 +18,7 @@
 #include "interpose/gpu/oversubscribed/object_copies.h"
 #include "interpose/gpu/oversubscribed/program_objects.h"
 #include "interpose/gpu/oversubscribed/unfinished_parts.h"
+#include "interpose/gpu/oversubscribed/writer_first_mutex.h"
 #include "runtime/base/box.h"
 #include "runtime/base/error.h"
 #include "runtime/base/function_ref.h"

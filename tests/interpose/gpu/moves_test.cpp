@@ -8,12 +8,14 @@
 #include <ctime>
 #include <initializer_list>
 #include <limits>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "hpe/hpe.h"
+#include "interpose/gpu/oversubscribed/writer_first_mutex.h"
 #include "tests/interpose/gpu/driver_under_test.h"
 
 namespace {
@@ -331,6 +333,21 @@ TEST_F(OversubscribedCost, ALaunchCostsTheSameWithFewAndManyAllocations) {
   EXPECT_LE(many, 2 * few);
   RecordProperty("few", std::to_string(few));
   RecordProperty("many", std::to_string(many));
+}
+
+// Without the rule, this test does not end.
+TEST(WriterFirstMutex, ReadersWaitWhileAThreadWaitsForWriting) {
+  hpe::cuda_hooks::writer_first_mutex both;
+  both.lock_shared();
+  std::thread writer([&] { const std::lock_guard whole(both); });
+  while (both.try_lock_shared()) {
+    both.unlock_shared();
+    std::this_thread::yield();
+  }
+  both.unlock_shared();
+  writer.join();
+  EXPECT_TRUE(both.try_lock_shared());
+  both.unlock_shared();
 }
 
 }  // namespace
