@@ -5,6 +5,7 @@
 #include <array>
 
 #include "interpose/mpi/checks/checked_call.h"
+#include "interpose/mpi/messages/board/receive_inspection.h"
 #include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/messages/unmatched_sends.h"
 #include "interpose/mpi/messages/waits.h"
@@ -144,6 +145,7 @@ extern "C" {
 
 int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   const checked_requests checked(1, request);
+  const receive_inspection::completion completed(1, request);
   static constexpr named_call about{"MPI_Wait"};
   const waiting_call here(about);
   constexpr auto next = waits::one;
@@ -160,6 +162,7 @@ int MPI_Wait(MPI_Request* request, MPI_Status* status) {
 
 int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   const checked_requests checked(1, request);
+  const receive_inspection::completion completed(1, request);
   progress::of_process().help();
   auto& next = HPE_REAL(Test);
   if (nothing_pending() || request == nullptr) return leave(next(request, flag, status));
@@ -174,6 +177,7 @@ int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
 
 int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
   const checked_requests checked(count, requests);
+  const receive_inspection::completion completed(count, requests);
   static constexpr named_call about{"MPI_Waitany", "count"};
   const waiting_call here(about, count);
   constexpr auto next = waits::any;
@@ -190,6 +194,7 @@ int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status
 
 int MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   const checked_requests checked(count, requests);
+  const receive_inspection::completion completed(count, requests);
   progress::of_process().help();
   auto& next = HPE_REAL(Testany);
   if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests, index, flag, status));
@@ -206,6 +211,7 @@ int MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Sta
 
 int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
   const checked_requests checked(count, requests);
+  const receive_inspection::completion completed(count, requests);
   static constexpr named_call about{"MPI_Waitall", "count"};
   const waiting_call here(about, count);
   constexpr auto next = waits::all;
@@ -220,6 +226,7 @@ int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
 
 int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   const checked_requests checked(count, requests);
+  const receive_inspection::completion completed(count, requests);
   progress::of_process().help();
   auto& next = HPE_REAL(Testall);
   if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests, flag, statuses));
@@ -232,6 +239,7 @@ int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuse
 
 int MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
   const checked_requests checked(count, requests);
+  const receive_inspection::completion completed(count, requests);
   static constexpr named_call about{"MPI_Waitsome", "count"};
   const waiting_call here(about, count);
   constexpr auto next = waits::some;
@@ -246,6 +254,7 @@ int MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_
 
 int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
   const checked_requests checked(count, requests);
+  const receive_inspection::completion completed(count, requests);
   progress::of_process().help();
   auto& next = HPE_REAL(Testsome);
   if (nothing_pending() || count <= 0 || requests == nullptr)
@@ -287,6 +296,7 @@ int MPI_Request_free(MPI_Request* request) {
   checked.freed();
   auto& next = HPE_REAL(Request_free);
   if (request != nullptr) unmatched_sends::freed(*request);
+  if (request != nullptr) receive_inspection::of_process().freed(*request);
   const auto operation = request != nullptr ? pending_table::all().find(*request) : nullptr;
   if (operation == nullptr) return leave(next(request));
   const MPI_Request instead = operation->stand_in();

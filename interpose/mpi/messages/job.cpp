@@ -10,6 +10,7 @@
 #include "interpose/mpi/left_memory.h"
 #include "interpose/mpi/messages/board/advertisement_board.h"
 #include "interpose/mpi/messages/board/offers.h"
+#include "interpose/mpi/messages/board/receive_inspection.h"
 #include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/envelope.h"
 #include "interpose/mpi/messages/message_progress.h"
@@ -119,6 +120,7 @@ void job::begin(int level) {
     HPE_REAL(Comm_dup)(handles::get().comm_self, &made->self);
     HPE_REAL(Comm_set_errhandler)(made->channel, handles::get().errors_return);
     meet_ranks_of_this_machine(*made, world, size);
+    receive_inspection::of_process().open(*made);
     // Never deleted, because other threads may read it until the process ends.
     the_current.store(made.release(), std::memory_order_release);
     channel::of_process().open();

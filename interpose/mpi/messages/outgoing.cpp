@@ -5,8 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "interpose/buffer_access.h"
 #include "interpose/mpi/libraries/library.h"
 #include "interpose/mpi/messages/board/advertisement_board.h"
+#include "interpose/mpi/messages/board/receive_inspection.h"
 #include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/messages/transfer/chunks.h"
 #include "interpose/mpi/messages/transfer/direct_copy.h"
@@ -38,13 +40,18 @@ void require_device(const std::byte* p) {
 }  // namespace
 
 void outgoing::prepare() {
-  if (const auto& origin = what_.gathered) {
+  whole_.reset();
+  const auto& origin = what_.gathered;
+  if (origin)
     what_.driver
         ->gather(origin->copy.get(), reinterpret_cast<std::uintptr_t>(origin->address), origin->which,
                  what_.rows.bytes(), what_.driver->queued_now())
         .wait();
+  if (persistent && !receive_inspection::accepts_envelope(what_.world_rank)) {
+    whole_ = std::make_shared<std::vector<std::byte>>(packed());
     return;
   }
+  if (origin) return;
   if (what_.driver != nullptr) {
     if (persistent && what_.shared)
       what_.shared = what_.driver->share(reinterpret_cast<std::uintptr_t>(what_.from), what_.rows.span(),
@@ -66,6 +73,7 @@ void outgoing::end_export() {
 }
 
 int outgoing::start() {
+  if (whole_ != nullptr) return send_whole();
   const job& running = *job::current();
   channel& answers = channel::of_process();
   offer_board* const board = offer_board::current();
@@ -124,6 +132,27 @@ int outgoing::start() {
     return MPI_SUCCESS;
   }
   progress::of_process().when_over(request, std::move(then));
+  return MPI_SUCCESS;
+}
+
+int outgoing::send_whole() {
+  const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
+  progress::continuation then = [self](const MPI_Status&, int code) { self->part_over(code, std::nullopt); };
+  progress::of_process().make_room();
+  unmatched_sends::sent_by_mpi(what_.comm, what_.destination, what_.tag);
+  auto& send = synchronous_ ? HPE_REAL(Issend) : HPE_REAL(Isend);
+  MPI_Request request{};
+  const int result = send(whole_->data(), static_cast<int>(whole_->size()), handles::get().byte, what_.destination,
+                          what_.tag, what_.comm, &request);
+  if (result != MPI_SUCCESS) return result;
+  parts_left_ = 1;
+  progress::of_process().owe(1);
+  code_ = MPI_SUCCESS;
+  failure_.reset();
+  if (stands_for_many(request))
+    part_over(MPI_SUCCESS, std::nullopt);
+  else
+    progress::of_process().when_over(request, std::move(then));
   return MPI_SUCCESS;
 }
 
@@ -238,6 +267,11 @@ void outgoing::end_offer() {
 // Returns a host copy of the bytes of all rows, in order and without the gaps between the rows.
 std::vector<std::byte> outgoing::packed() const {
   std::vector<std::byte> all(what_.rows.span());
+  if (what_.driver == nullptr) {
+    const buffer_access bytes(what_.from, all.size(), host_use::read);
+    std::memcpy(all.data(), bytes.data(), all.size());
+    return all;
+  }
   what_.driver->read(all.data(), reinterpret_cast<std::uintptr_t>(what_.from), all.size());
   if (what_.rows.extent.is_one_row()) return all;
   std::vector<std::byte> result(what_.rows.bytes());

@@ -2,7 +2,8 @@
 
 /// A send by envelope (envelope.h): of a large message in hpe memory, or of a message of any size in memory of the CUDA
 /// driver. The bytes are read when the receiver has matched the envelope, when the sender finds an advertised receive,
-/// or when the sender withdraws its offer.
+/// or when the sender withdraws its offer. At the start of a persistent send, the receiver may not accept envelopes yet
+/// (board/receive_inspection.h); MPI then sends a host copy of the bytes.
 
 #include <chrono>
 #include <vector>
@@ -54,6 +55,7 @@ class outgoing final : public message {
   /// a device that is lost.
   void prepare() override;
   int start() override;
+  [[nodiscard]] int send_whole();
   void end_export();
   void watch_offer();
   [[nodiscard]] bool look_at_offer();
@@ -74,6 +76,7 @@ class outgoing final : public message {
   const bool blocking_;
   bool awaited_ = false;     // whether a thread of the program stays in MPI until the send has completed
   envelope::wire envelope_;  // the packed envelope; each start packs a new one
+  std::shared_ptr<std::vector<std::byte>> whole_;  // the host copy of the current start, if MPI sends the bytes itself
   std::size_t chunk_ = 0;
   std::optional<hpeExport> exported_;
   std::optional<offer_board::offer> offer_;

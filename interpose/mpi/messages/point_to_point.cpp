@@ -1,14 +1,12 @@
 #include "interpose/mpi/messages/point_to_point.h"
 
-#include <atomic>
 #include <cstring>
 #include <memory>
 #include <new>
-#include <thread>
 #include <vector>
 
 #include "interpose/mpi/groups.h"
-#include "interpose/mpi/messages/board/offers.h"
+#include "interpose/mpi/messages/board/receive_inspection.h"
 #include "interpose/mpi/messages/incoming.h"
 #include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/messages/outgoing.h"
@@ -22,47 +20,25 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// The number of receives in progress that are smaller than an envelope and whose messages hpe will not inspect.
-std::atomic<std::size_t> unseen_receives{0};
-
-// Whether hpe also inspects receives that are smaller than an envelope. hpe decides this once, at the first receive
-// after the program has begun to use CUDA: the result is true if unseen_receives is 0. If it is true, other ranks may
-// send messages of any size by envelope.
-bool looks_at_all() {
-  enum class choice : std::uint8_t { none, being_made, no, yes };
-  static std::atomic<choice> chosen{choice::none};
-  offer_board* const board = offer_board::current();
-  if (board == nullptr || !adopted_pointers::exist()) return false;
-  choice before = choice::none;
-  if (chosen.compare_exchange_strong(before, choice::being_made)) {
-    chosen = unseen_receives == 0 ? choice::yes : choice::no;
-    if (chosen == choice::yes) board->set_looks();
-  }
-  while (chosen == choice::being_made) std::this_thread::yield();
-  return chosen == choice::yes;
-}
-
-struct unseen_receive {
-  unseen_receive() { ++unseen_receives; }
-  ~unseen_receive() { --unseen_receives; }
-  unseen_receive(const unseen_receive&) = delete;
-  unseen_receive& operator=(const unseen_receive&) = delete;
-};
-
 // Whether hpe must inspect a receive, because it may get an envelope or a message that hpe has already taken out of
 // MPI.
 bool may_bring_envelope(int count, MPI_Datatype type, int source, MPI_Comm comm) {
-  return count >= 0 && source != MPI_PROC_NULL &&
-         (envelope::fits(count, type) || looks_at_all() || job::survives_errors() ||
-          !set_aside::of_process().empty()) &&
+  return receive_inspection::any() && count >= 0 && source != MPI_PROC_NULL &&
+         (receive_inspection::of_process().needs(envelope::fits(count, type)) || !set_aside::of_process().empty()) &&
          is_intra(comm);
+}
+
+// Whether an envelope may fit into a receive buffer. True if the number of elements alone suffices, because a query of
+// the type's size takes longer.
+bool may_fit_envelope(int count, MPI_Datatype type) {
+  return count >= static_cast<int>(envelope_bytes) || envelope::fits(count, type);
 }
 
 // Whether hpe may have taken the message of a receive out of MPI, or another thread may take it out before the receive
 // is posted.
 bool may_be_set_aside(int source, MPI_Comm comm) {
-  return (!set_aside::of_process().empty() || job::current()->several_threads) && source != MPI_PROC_NULL &&
-         is_intra(comm);
+  const bool by_other_thread = job::current()->several_threads && receive_inspection::told();
+  return (!set_aside::of_process().empty() || by_other_thread) && source != MPI_PROC_NULL && is_intra(comm);
 }
 
 // Returns the number of bytes of a receive buffer; nullopt if the buffer has gaps.
@@ -77,7 +53,7 @@ std::optional<std::size_t> bytes_in_one_run(int count, MPI_Datatype type) {
 // Calls MPI's own blocking receive and returns its result. Returns nullopt, without effect, if hpe may have taken the
 // message out of MPI.
 taken receive_in_mpi(const incoming::buffer_arguments& to, const receive& what, MPI_Status* status) {
-  if (!job::current()->several_threads)
+  if (!job::current()->several_threads || !receive_inspection::told())
     return waits::receive(to.place, to.count, to.type, what.source, what.tag, what.comm, status);
   MPI_Request request = handles::get().request_null;
   int begun = MPI_SUCCESS;
@@ -194,10 +170,15 @@ taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI
     const unadvertised_receive::call here;
     if (!may_bring_envelope(count, type, source, comm)) {
       const bool staged = concerns(buf);
-      if (staged && !may_be_set_aside(source, comm)) return std::nullopt;
-      const unseen_receive unseen;
-      if (!staged && !may_bring_envelope(count, type, source, comm))
-        if (const taken received = receive_in_mpi({buf, count, type}, what, status)) return received;
+      if (staged) receive_inspection::of_process().ask_all();
+      const receive_inspection::uninspected not_inspected(may_fit_envelope(count, type));
+      if (!may_bring_envelope(count, type, source, comm)) {
+        if (!staged) {
+          if (const taken received = receive_in_mpi({buf, count, type}, what, status)) return received;
+        } else if (!may_be_set_aside(source, comm)) {
+          return std::nullopt;
+        }
+      }
     }
     if (!set_aside::of_process().empty()) return receive_by_request(function, what, status);
     return receive_now(function, what, status, [&](const incoming::buffer_arguments& to, MPI_Status* its) {
@@ -208,15 +189,28 @@ taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI
 
 taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   return guarded(comm, [&]() -> taken {
+    if (source == MPI_PROC_NULL) return std::nullopt;
     if (!may_bring_envelope(count, type, source, comm)) {
-      // hpe never decrements the count for this receive, because hpe does not learn when the receive has completed.
-      ++unseen_receives;
+      const bool staged = concerns(buf);
+      if (staged) receive_inspection::of_process().ask_all();
+      receive_inspection::uninspected not_inspected(may_fit_envelope(count, type));
       if (!may_bring_envelope(count, type, source, comm)) {
-        if (!may_be_set_aside(source, comm)) return std::nullopt;
+        const bool apart = receive_inspection::any() && may_be_set_aside(source, comm);
+        if (staged && !apart) {
+          if (is_intra(comm)) not_inspected.lasts();
+          return std::nullopt;
+        }
         int begun = MPI_SUCCESS;
-        if (!concerns(buf) && set_aside::of_process().if_empty(
-                                  [&] { begun = HPE_REAL(Irecv)(buf, count, type, source, tag, comm, request); }))
+        const auto post = [&] { begun = HPE_REAL(Irecv)(buf, count, type, source, tag, comm, request); };
+        bool posted = !staged;
+        if (posted && apart)
+          posted = set_aside::of_process().if_empty(post);
+        else if (posted)
+          post();
+        if (posted) {
+          if (begun == MPI_SUCCESS) not_inspected.lasts(*request);
           return begun;
+        }
       }
     }
     const int result = std::make_shared<incoming>(receive{buf, count, type, source, tag, comm}, false)->open(request);
@@ -259,9 +253,11 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
   return guarded(comm, [&]() -> taken {
     const unadvertised_receive::call receiving;
     // A send to MPI_PROC_NULL sends nothing, so the call is only a receive.
-    if (dest == MPI_PROC_NULL && concerns(sendbuf))
+    const bool staged_send = concerns(sendbuf);
+    if (dest == MPI_PROC_NULL && staged_send)
       return ::MPI_Recv(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
-    const auto send = send_by_envelope(sendbuf, sendcount, sendtype, dest, sendtag, comm, {.blocking = true});
+    const auto send =
+        staged_send ? send_by_envelope(sendbuf, sendcount, sendtype, dest, sendtag, comm, {.blocking = true}) : nullptr;
     if (send != nullptr) {
       const trace::recorded here(trace::category::mpi, function);
       if (const int begun = send->launch(); begun != MPI_SUCCESS) return begun;
@@ -280,15 +276,15 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
       return received != MPI_SUCCESS ? received : sent;
     }
     if (!may_bring_envelope(recvcount, recvtype, source, comm)) {
-      if (concerns(sendbuf) || concerns(recvbuf)) return std::nullopt;
-      const unseen_receive here;
+      if (staged_send || concerns(recvbuf)) return std::nullopt;
+      const receive_inspection::uninspected not_inspected(may_fit_envelope(recvcount, recvtype));
       if (!may_bring_envelope(recvcount, recvtype, source, comm))
         return waits::exchange(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
                                recvtag, comm, status);
     }
     std::optional<staged_buffer> staged;
     const void* from = sendbuf;
-    if (concerns(sendbuf)) {
+    if (staged_send) {
       staged.emplace(sendbuf, elements(sendcount, sendtype), host_use::read, false);
       from = staged->pointer();
     }
@@ -311,7 +307,7 @@ taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, in
     const bool apart = may_be_set_aside(source, comm);
     if (!apart && !may_bring_envelope(count, type, source, comm)) {
       if (concerns(buf)) return std::nullopt;
-      const unseen_receive here;
+      const receive_inspection::uninspected not_inspected(may_fit_envelope(count, type));
       if (!may_bring_envelope(count, type, source, comm))
         return HPE_REAL(Sendrecv_replace)(buf, count, type, dest, sendtag, source, recvtag, comm, status);
     }

@@ -3,6 +3,7 @@
 
 #include "interpose/mpi/checks/checked_call.h"
 #include "interpose/mpi/groups.h"
+#include "interpose/mpi/messages/board/receive_inspection.h"
 #include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/messages/set_aside.h"
 #include "interpose/mpi/pending.h"
@@ -14,7 +15,17 @@ namespace {
 
 // Whether hpe must check the message that a probe finds, because the message may be an envelope.
 bool is_looked_at(int source, MPI_Comm comm) {
-  return job::current() != nullptr && source != MPI_PROC_NULL && is_intra(comm);
+  return job::current() != nullptr && receive_inspection::told() && source != MPI_PROC_NULL && is_intra(comm);
+}
+
+// Calls unlooked(), which calls MPI's own probe, or look() if hpe must check the message. Returns the result.
+template <class Unlooked, class Look>
+int probe_in(int source, MPI_Comm comm, Unlooked&& unlooked, Look&& look) {
+  if (!is_looked_at(source, comm)) {
+    const receive_inspection::uninspected not_inspected(true);
+    if (!is_looked_at(source, comm)) return leave(unlooked());
+  }
+  return leave(look());
 }
 
 void tell(const MPI_Status& what, MPI_Status* status) {
@@ -97,29 +108,33 @@ int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   const checked_thread checked;
   static constexpr named_call about{"MPI_Probe", "source", "tag"};
   const waiting_call here(about, source, tag);
-  if (!is_looked_at(source, comm)) return leave(HPE_REAL(Probe)(source, tag, comm, status));
-  return leave(until_there([&](int* flag) { return probe(source, tag, comm, flag, status); }));
+  return probe_in(
+      source, comm, [&] { return HPE_REAL(Probe)(source, tag, comm, status); },
+      [&] { return until_there([&](int* flag) { return probe(source, tag, comm, flag, status); }); });
 }
 
 int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   const checked_thread checked;
   progress::of_process().help();
-  if (!is_looked_at(source, comm)) return leave(HPE_REAL(Iprobe)(source, tag, comm, flag, status));
-  return leave(probe(source, tag, comm, flag, status));
+  return probe_in(
+      source, comm, [&] { return HPE_REAL(Iprobe)(source, tag, comm, flag, status); },
+      [&] { return probe(source, tag, comm, flag, status); });
 }
 
 int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
   const checked_thread checked;
   static constexpr named_call about{"MPI_Mprobe", "source", "tag"};
   const waiting_call here(about, source, tag);
-  if (!is_looked_at(source, comm)) return leave(HPE_REAL(Mprobe)(source, tag, comm, message, status));
-  return leave(until_there([&](int* flag) { return matched_probe(source, tag, comm, flag, message, status); }));
+  return probe_in(
+      source, comm, [&] { return HPE_REAL(Mprobe)(source, tag, comm, message, status); },
+      [&] { return until_there([&](int* flag) { return matched_probe(source, tag, comm, flag, message, status); }); });
 }
 
 int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
   const checked_thread checked;
   progress::of_process().help();
-  if (!is_looked_at(source, comm)) return leave(HPE_REAL(Improbe)(source, tag, comm, flag, message, status));
-  return leave(matched_probe(source, tag, comm, flag, message, status));
+  return probe_in(
+      source, comm, [&] { return HPE_REAL(Improbe)(source, tag, comm, flag, message, status); },
+      [&] { return matched_probe(source, tag, comm, flag, message, status); });
 }
 }

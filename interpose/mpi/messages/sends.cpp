@@ -1,10 +1,12 @@
 // The send functions, and the decision which messages hpe sends by envelope.
 
 #include <algorithm>
+#include <climits>
 #include <memory>
 
 #include "interpose/mpi/groups.h"
 #include "interpose/mpi/messages/board/offers.h"
+#include "interpose/mpi/messages/board/receive_inspection.h"
 #include "interpose/mpi/messages/message_progress.h"
 #include "interpose/mpi/messages/outgoing.h"
 #include "interpose/mpi/messages/point_to_point.h"
@@ -30,6 +32,13 @@ bool may_reach(int rank, std::size_t bytes) {
   const offer_board* const board = offer_board::current();
   return board != nullptr && job::current()->is_near(rank) && !board->is_of_no_use(rank) &&
          (bytes >= envelope_bytes || board->looks(rank));
+}
+
+// Whether this rank may send by envelope to rank `rank`, now or, if the send is persistent, at a later start. Asks the
+// ranks of this machine to inspect their receives.
+bool may_send_to(int rank, std::size_t bytes, const outgoing::mode& how) {
+  receive_inspection::of_process().ask_all();
+  return (how.persistent && bytes <= INT_MAX) || receive_inspection::accepts_envelope(rank);
 }
 
 // Shares memory of the driver with another rank. Returns nullopt if the rank cannot access the memory. Logs a warning
@@ -94,8 +103,10 @@ std::shared_ptr<outgoing> send_by_envelope(const void* buf, int count, MPI_Datat
   const bool is_run = rows && rows->shape.extent.is_one_row();
   if (driver == nullptr) {
     if (!is_run || which.size() < running.least(rank) || !is_of_devices(buf)) return nullptr;
+    if (!may_send_to(rank, which.size(), how)) return nullptr;
     return std::make_shared<outgoing>(what, how);
   }
+  if (!may_send_to(rank, which.size(), how)) return nullptr;
   if (rows) what.shared = shared_with(rank, *driver, what.from, which.size(), which.extent());
   if (!what.shared && !gather(what, which, buf) && (!is_run || which.size() < running.large)) return nullptr;
   return std::make_shared<outgoing>(what, how);

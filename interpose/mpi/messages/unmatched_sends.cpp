@@ -14,6 +14,7 @@ unmatched_sends& unmatched_sends::of_process() {
 }
 
 void unmatched_sends::add(std::uint64_t number, const send_address& to) {
+  any_envelope = true;
   const lock_guard lock(mutex_);
   messages_.push_back({number, to, noted_, false});
 }
@@ -41,7 +42,7 @@ bool unmatched_sends::is_next(std::uint64_t number) {
   if (std::any_of(messages_.begin(), found, [&](const message& m) { return !m.placed && m.to == to; })) return false;
   const lock_guard lock(mutex_);
   const address_slot& its = slot_of(to);
-  return its.noted != 0 && its.last == to ? its.matched : !its.others && !sent_before.load(std::memory_order_relaxed);
+  return its.noted != 0 && its.last == to ? its.matched : !its.others && !sent_before.load();
 }
 
 unmatched_sends::address_slot& unmatched_sends::slot_of(const send_address& to) {
@@ -107,7 +108,7 @@ void unmatched_sends::settle(const message& its) {
   address_slot& at = slot_of(its.to);
   if (at.noted > its.noted) return;
   const bool known = at.noted != 0 && at.last == its.to;
-  if (!known && !at.others && !sent_before.load(std::memory_order_relaxed)) return;
+  if (!known && !at.others && !sent_before.load()) return;
   if (!known && at.noted != 0 && !at.matched) at.others = true;
   at.last = its.to;
   at.noted = std::max<std::uint64_t>(at.noted, 1);

@@ -13,7 +13,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "interpose/adopted_pointers.h"
 #include "interpose/mpi/messages/board/advertisement_board.h"
 #include "interpose/mpi/real.h"
 #include "runtime/base/thread_safety.h"
@@ -54,7 +53,7 @@ class unmatched_sends {
   /// Call this before MPI itself sends a message.
   static void sent_by_mpi(MPI_Comm comm, int destination, int tag) noexcept {
     if (advertisement_board::current() == nullptr || destination < 0) return;
-    if (!adopted_pointers::exist()) return sent_before.store(true, std::memory_order_relaxed);
+    if (!any_envelope.load()) return sent_before.store(true);
     of_process().note({comm, destination, tag});
   }
   /// Call made() when MPI has created a persistent send, and freed() when the program frees a request.
@@ -97,8 +96,9 @@ class unmatched_sends {
   void settle(const message& its) HPE_EXCLUDES(mutex_);
   [[nodiscard]] address_slot& slot_of(const send_address& to) HPE_REQUIRES(mutex_);
 
-  // Whether MPI has sent a message before the process had memory of the CUDA driver. hpe does not call note() for such
-  // messages.
+  // Whether this process has called add(), and whether MPI has sent a message before. hpe does not call note() for
+  // messages before the first envelope.
+  inline static std::atomic<bool> any_envelope{false};
   inline static std::atomic<bool> sent_before{false};
   inline static std::atomic<bool> any_persistent{false};
 

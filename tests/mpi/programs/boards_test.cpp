@@ -200,6 +200,13 @@ TEST_F(Offers, RanksTellWhatTheyCanDo) {
   offers().set_looks();
   EXPECT_TRUE(offers().looks(rank));
   EXPECT_FALSE(offers().looks(neighbour));
+  EXPECT_FALSE(offers().is_inspection_wanted());
+  offers().want_inspection();
+  EXPECT_TRUE(offers().is_inspection_wanted());
+  EXPECT_FALSE(offers().takes_envelopes(neighbour));
+  offers().set_takes_envelopes();
+  EXPECT_TRUE(offers().takes_envelopes(rank));
+  EXPECT_FALSE(offers().takes_envelopes(neighbour));
   EXPECT_FALSE(offers().is_of_no_use(neighbour));
   offers().set_of_no_use(neighbour);
   EXPECT_TRUE(offers().is_of_no_use(neighbour));

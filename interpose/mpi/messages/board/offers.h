@@ -139,7 +139,19 @@ class offer_board {
   /// Tells the sender that the receiver has matched the offer's message, which the sender copies without being asked.
   void matched(int rank, const offer& of) noexcept { set(rank, of, stage::matched); }
 
-  // ---- receives whose buffers are smaller than an envelope. These two functions are thread safe.
+  // ---- which receives the ranks of this machine inspect (receive_inspection.h). These functions are thread safe.
+
+  /// Asks all ranks of this machine to inspect their receives.
+  void want_inspection() noexcept { rows_[0].wants_inspection.store(true); }
+  [[nodiscard]] bool is_inspection_wanted() const noexcept {
+    return rows_[0].wants_inspection.load(std::memory_order_acquire);
+  }
+  /// Tells other ranks that this rank checks each message for an envelope if its receive buffer is large enough for an
+  /// envelope of full length.
+  void set_takes_envelopes() noexcept { rows_[rank_].takes_envelopes.store(true, std::memory_order_release); }
+  [[nodiscard]] bool takes_envelopes(int rank) const noexcept {
+    return rows_[rank].takes_envelopes.load(std::memory_order_acquire);
+  }
 
   /// Tells other ranks that this rank checks each message that it receives for an envelope. Other ranks may then send
   /// this rank messages of any size by envelope.
@@ -157,7 +169,9 @@ class offer_board {
     target wanted;
   };
   struct row {
-    alignas(64) std::atomic<bool> looks;
+    alignas(64) std::atomic<bool> takes_envelopes;
+    std::atomic<bool> looks;
+    std::atomic<bool> wants_inspection;  // used only in the row of rank 0, for all ranks of the machine
     std::atomic<bool> sends;
     device_id device;  // valid if `sends` is true
     cell of_offer[slots];

@@ -1,0 +1,200 @@
+#include "interpose/mpi/messages/board/receive_inspection.h"
+
+#include <algorithm>
+#include <functional>
+#include <new>
+
+#include "interpose/adopted_pointers.h"
+#include "interpose/mpi/libraries/library.h"
+#include "interpose/mpi/messages/board/offers.h"
+
+// Invariant: when told_ is set, no receive is in progress that hpe does not inspect and that could get an envelope. A
+// thread that begins an uninspected receive first counts the receive and then reads now_; tell() reads the counts after
+// now_ has been set. So either the thread inspects the receive, or tell() sees the count. All these accesses are
+// sequentially consistent.
+
+namespace hpe::interpose::mpi {
+
+receive_inspection& receive_inspection::of_process() {
+  static auto* const it = new receive_inspection;
+  return *it;
+}
+
+void receive_inspection::open(const job& of) noexcept {
+  const bool all_near = std::find(of.same_machine.begin(), of.same_machine.end(), false) == of.same_machine.end();
+  if (all_near && offer_board::current() != nullptr) return;
+  now_ = extent::large;
+  tell();
+}
+
+void receive_inspection::ask_all() noexcept {
+  offer_board* const board = offer_board::current();
+  if (board == nullptr) return;
+  if (!board->is_inspection_wanted()) board->want_inspection();
+  (void)current();
+}
+
+bool receive_inspection::needs(bool fits_envelope) noexcept {
+  const extent now = current();
+  return now == extent::all || (now == extent::large && (fits_envelope || job::survives_errors()));
+}
+
+bool receive_inspection::accepts_envelope(int rank) noexcept {
+  const offer_board* const board = offer_board::current();
+  return board == nullptr || !job::current()->is_near(rank) || board->takes_envelopes(rank);
+}
+
+bool receive_inspection::has_begun() noexcept {
+  const offer_board* const board = offer_board::current();
+  return board != nullptr && board->is_inspection_wanted() && of_process().widened() != extent::none;
+}
+
+receive_inspection::extent receive_inspection::current() noexcept {
+  if (!any()) return extent::none;
+  const extent now = now_.load();
+  return now == extent::all && told_.load() == extent::all ? now : widened();
+}
+
+receive_inspection::extent receive_inspection::widened() noexcept {
+  const bool all = offer_board::current() != nullptr && adopted_pointers::exist();
+  const extent next = all ? extent::all : extent::large;
+  extent now = now_.load();
+  while (now < next && !now_.compare_exchange_weak(now, next)) {
+  }
+  tell();
+  return std::max(now, next);
+}
+
+// A receive that is too small for an envelope may still be matched with one by mistake of the program. If the program
+// survives errors, hpe must inspect these receives, too, because the sender of the envelope waits for an answer.
+void receive_inspection::tell() noexcept {
+  const extent now = now_.load();
+  if (now == extent::none || large_.load() != 0) return;
+  const bool any_small = small_.load() != 0;
+  if (any_small && job::survives_errors()) return;
+  const extent next = any_small ? extent::large : now;
+  extent before = told_.load();
+  while (before < next && !told_.compare_exchange_weak(before, next)) {
+  }
+  offer_board* const board = offer_board::current();
+  if (before >= next || board == nullptr) return;
+  board->set_takes_envelopes();
+  if (next == extent::all) board->set_looks();
+}
+
+void receive_inspection::end(int small, int large) noexcept {
+  if (small != 0) small_ -= small;
+  if (large != 0) large_ -= large;
+  if (now_.load() != told_.load()) tell();
+}
+
+receive_inspection::uninspected::uninspected(bool fits_envelope) noexcept
+    : counts_(offer_board::current() != nullptr), is_large_(fits_envelope) {
+  receive_inspection& all = of_process();
+  if (counts_) ++(is_large_ ? all.large_ : all.small_);
+}
+
+receive_inspection::uninspected::~uninspected() {
+  if (counts_ && !lasts_) of_process().end(is_large_ ? 0 : 1, is_large_ ? 1 : 0);
+}
+
+// If the table cannot grow, hpe will not learn when the receive has completed, so the receive counts forever.
+void receive_inspection::uninspected::lasts(MPI_Request request) noexcept {
+  if (!counts_ || stands_for_many(request)) return;  // MPI has completed the receive
+  lasts_ = true;
+  receive_inspection& all = of_process();
+  const lock_guard lock(all.mutex_);
+  try {
+    all.requests_.add(request, is_large_);
+    any_request_.store(true, std::memory_order_relaxed);
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): see above
+  }
+}
+
+receive_inspection::completion::completion(int count, const MPI_Request* requests) : now_(requests) {
+  if (!any_request_.load(std::memory_order_relaxed) || requests == nullptr || count <= 0) return;
+  count_ = count;
+  if (count <= usual) {
+    std::copy_n(requests, count, few_.begin());
+    before_ = few_.data();
+  } else {
+    many_.assign(requests, requests + count);
+    before_ = many_.data();
+  }
+}
+
+receive_inspection::completion::~completion() {
+  if (count_ == 0 || std::equal(before_, before_ + count_, now_)) return;
+  receive_inspection& all = of_process();
+  int small = 0;
+  int large = 0;
+  {
+    const lock_guard lock(all.mutex_);
+    for (int i = 0; i < count_; ++i) {
+      if (now_[i] == before_[i]) continue;
+      if (const auto was_large = all.requests_.remove(before_[i])) ++(*was_large ? large : small);
+    }
+    any_request_.store(all.requests_.size() != 0, std::memory_order_relaxed);
+  }
+  all.end(small, large);
+}
+
+void receive_inspection::freed(MPI_Request request) noexcept {
+  if (!any_request_.load(std::memory_order_relaxed)) return;
+  const lock_guard lock(mutex_);
+  (void)requests_.remove(request);
+}
+
+// ---- the table ----------------------------------------------------------------------------------------------------
+
+std::size_t receive_inspection::request_table::home_of(MPI_Request request) const noexcept {
+  constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;
+  constexpr unsigned half = 32;
+  return static_cast<std::size_t>(std::hash<MPI_Request>()(request) * golden >> half) & (slots_.size() - 1);
+}
+
+// Searching from the home of a request, requests with the same handle follow each other in the order of add().
+void receive_inspection::request_table::put(const slot& what) noexcept {
+  std::size_t place = home_of(what.request);
+  while (slots_[place].is_used) place = after(place);
+  slots_[place] = what;
+}
+
+void receive_inspection::request_table::grow() {
+  constexpr std::size_t first = 64;
+  std::vector<slot> old(std::max(first, 2 * slots_.size()));
+  old.swap(slots_);
+  if (old.empty()) return;
+  // Begins behind a free slot, so that requests with the same handle keep their order.
+  std::size_t begin = 0;
+  while (old[begin].is_used) ++begin;
+  for (std::size_t i = 0; i < old.size(); ++i)
+    if (const slot& each = old[(begin + i) % old.size()]; each.is_used) put(each);
+}
+
+void receive_inspection::request_table::add(MPI_Request request, bool is_large) {
+  if (2 * (size_ + 1) > slots_.size()) grow();
+  put({request, true, is_large});
+  ++size_;
+}
+
+std::optional<bool> receive_inspection::request_table::remove(MPI_Request request) noexcept {
+  if (size_ == 0) return std::nullopt;
+  std::size_t hole = home_of(request);
+  for (; slots_[hole].request != request || !slots_[hole].is_used; hole = after(hole))
+    if (!slots_[hole].is_used) return std::nullopt;
+  const bool was_large = slots_[hole].is_large;
+  // Moves each following request into the hole unless its home lies between the hole and its place.
+  for (std::size_t place = after(hole); slots_[place].is_used; place = after(place)) {
+    const std::size_t mask = slots_.size() - 1;
+    const std::size_t from_home = (place - home_of(slots_[place].request)) & mask;
+    if (from_home < ((place - hole) & mask)) continue;
+    slots_[hole] = slots_[place];
+    hole = place;
+  }
+  slots_[hole].is_used = false;
+  --size_;
+  return was_large;
+}
+
+}  // namespace hpe::interpose::mpi

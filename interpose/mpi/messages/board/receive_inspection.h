@@ -1,0 +1,140 @@
+#pragma once
+
+/// Decides which receives hpe inspects, because MPI may match them with an envelope (envelope.h). An inspected receive
+/// takes several times as long as MPI's own receive. So the ranks of a machine inspect no receives until one of them
+/// passes device memory to MPI in a message. This rank asks all ranks of the machine to begin (ask_all()). A rank that
+/// has begun inspects each later receive. When its earlier receives have completed, it tells the other ranks, and only
+/// then do they send it envelopes. Before, MPI sends their messages as a whole.
+///
+/// If envelopes can come from ranks that do not share memory with this rank, it inspects receives from MPI_Init on.
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "interpose/mpi/messages/job.h"
+#include "interpose/mpi/real.h"
+#include "runtime/base/thread_safety.h"
+
+namespace hpe::interpose::mpi {
+
+/// Each process has one object. Thread safe.
+class receive_inspection {
+ public:
+  static receive_inspection& of_process();
+
+  /// job::begin calls this after it has opened the boards.
+  void open(const job& of) noexcept;
+
+  /// Asks all ranks of this machine, including this one, to begin. Costs one load if a rank has asked before.
+  void ask_all() noexcept;
+
+  /// Whether hpe must inspect any receive that begins now. If not, hpe has taken no message out of MPI (set_aside.h).
+  [[nodiscard]] static bool any() noexcept { return now_.load() != extent::none || has_begun(); }
+  /// Whether hpe must inspect a receive that begins now. `fits_envelope`: whether an envelope of full length fits into
+  /// the receive buffer.
+  [[nodiscard]] bool needs(bool fits_envelope) noexcept;
+
+  /// Whether this rank has told other ranks that it inspects its receives, so that MPI may contain envelopes.
+  [[nodiscard]] static bool told() noexcept { return told_.load() != extent::none; }
+
+  /// Whether rank `rank` of MPI_COMM_WORLD inspects its receives, so that this rank may send it envelopes of full
+  /// length.
+  [[nodiscard]] static bool accepts_envelope(int rank) noexcept;
+
+  /// A receive or probe in progress that hpe does not inspect. Create the object, check that hpe need not inspect the
+  /// operation, and then call MPI: if another thread makes the rank begin after the check, the rank waits until the
+  /// object is destroyed before it tells other ranks.
+  class uninspected {
+   public:
+    explicit uninspected(bool fits_envelope) noexcept;
+    ~uninspected();
+    uninspected(const uninspected&) = delete;
+    uninspected& operator=(const uninspected&) = delete;
+
+    /// For a nonblocking receive that has begun: it is in progress until the program has completed the request.
+    void lasts(MPI_Request request) noexcept;
+    /// For a nonblocking receive whose end this object will not learn: it counts as in progress until the process ends.
+    void lasts() noexcept { lasts_ = true; }
+
+   private:
+    const bool counts_;
+    const bool is_large_;
+    bool lasts_ = false;
+  };
+
+  /// A call of the program that may complete requests. The destructor ends the uninspected receives whose requests the
+  /// call has freed.
+  class completion {
+   public:
+    completion(int count, const MPI_Request* requests);
+    ~completion();
+    completion(const completion&) = delete;
+    completion& operator=(const completion&) = delete;
+
+   private:
+    static constexpr int usual = 32;
+
+    const MPI_Request* now_;
+    int count_ = 0;
+    std::array<MPI_Request, usual> few_;  // the requests before the call, unless they are in many_
+    std::vector<MPI_Request> many_;
+    const MPI_Request* before_ = nullptr;
+  };
+  /// Call this when the program frees a request itself. hpe then does not learn when its receive has completed, so the
+  /// receive counts as in progress until the process ends.
+  void freed(MPI_Request request) noexcept;
+
+ private:
+  /// Which receives are inspected: none; those into which an envelope of full length fits; or all.
+  enum class extent : std::uint8_t { none, large, all };
+
+  /// The requests of the uninspected receives in progress: a hash table with linear probing. If the table contains a
+  /// handle several times, remove() removes the oldest of them. This happens if another thread begins a receive whose
+  /// request gets the handle of a request that MPI has just freed.
+  class request_table {
+   public:
+    /// Throws std::bad_alloc; the table then is unchanged.
+    void add(MPI_Request request, bool is_large);
+    /// Returns whether the removed receive was large; nullopt if the table does not contain the request.
+    [[nodiscard]] std::optional<bool> remove(MPI_Request request) noexcept;
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+   private:
+    struct slot {
+      MPI_Request request;
+      bool is_used = false;
+      bool is_large = false;
+    };
+
+    [[nodiscard]] std::size_t home_of(MPI_Request request) const noexcept;
+    [[nodiscard]] std::size_t after(std::size_t place) const noexcept { return (place + 1) & (slots_.size() - 1); }
+    void put(const slot& what) noexcept;
+    void grow();
+
+    std::vector<slot> slots_;  // their number is a power of two, or 0
+    std::size_t size_ = 0;
+  };
+
+  receive_inspection() = default;
+  [[nodiscard]] static bool has_begun() noexcept;
+  [[nodiscard]] extent current() noexcept;
+  [[nodiscard]] extent widened() noexcept;
+  void tell() noexcept;
+  void end(int small, int large) noexcept;
+
+  inline static std::atomic<extent> now_{extent::none};
+  inline static std::atomic<extent> told_{extent::none};
+  // The uninspected operations in progress:
+  std::atomic<int> small_{0};
+  std::atomic<int> large_{0};
+
+  mutex mutex_;
+  request_table requests_ HPE_GUARDED_BY(mutex_);  // of the nonblocking ones
+  inline static std::atomic<bool> any_request_{false};
+};
+
+}  // namespace hpe::interpose::mpi
