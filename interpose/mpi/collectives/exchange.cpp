@@ -39,7 +39,7 @@ void exchange::send(const void* from, int count, MPI_Datatype type, int to) {
   const int result = ::MPI_Isend(from, count, type, to, who_.tag, who_.channel->comm(), &request);
   if (result == MPI_SUCCESS) return;
   note(result);
-  unmatched_sends::sent_by_mpi(who_.channel->comm(), to, who_.tag);
+  const unmatched_sends::by_mpi passing(who_.channel->comm(), to, who_.tag);
   note(HPE_REAL(Isend)(nullptr, 0, handles::get().byte, to, who_.tag, who_.channel->comm(), &request));
 }
 

@@ -54,6 +54,12 @@ struct job {
   /// continues no transfers, so no operation of hpe's own completes any more.
   static void end();
 
+  /// Returns `several_threads` of the running job; false if there is none.
+  [[nodiscard]] static bool has_several_threads() noexcept {
+    const job* const running = current();
+    return running != nullptr && running->several_threads;
+  }
+
   /// Records that the program has set an error handler. The program may then continue after a message that was too long
   /// for its receive buffer.
   static void set_survives_errors() noexcept;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "interpose/mpi/messages/board/receive_inspection.h"
 #include "interpose/mpi/messages/message_progress.h"
 
 // Each start of an operation ends in end(). end() stores the results, sets over_, after which other threads may read
@@ -98,6 +99,7 @@ int message::wait(MPI_Status* status) {
 }
 
 int message::begin() {
+  receive_inspection::notice();
   if (object() == mpi_object(no_object{})) return raise(no_object{}, MPI_ERR_COMM);  // the program has disconnected it
   try {
     return start_with_request();

@@ -47,8 +47,8 @@ void outgoing::prepare() {
         ->gather(origin->copy.get(), reinterpret_cast<std::uintptr_t>(origin->address), origin->which,
                  what_.rows.bytes(), what_.driver->queued_now())
         .wait();
-  if (persistent && !receive_inspection::accepts_envelope(what_.world_rank)) {
-    whole_ = std::make_shared<std::vector<std::byte>>(packed());
+  if (persistent && !receive_inspection::accepts_envelope(what_.world_rank, what_.rows.bytes())) {
+    whole_ = packed();
     return;
   }
   if (origin) return;
@@ -139,10 +139,10 @@ int outgoing::send_whole() {
   const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
   progress::continuation then = [self](const MPI_Status&, int code) { self->part_over(code, std::nullopt); };
   progress::of_process().make_room();
-  unmatched_sends::sent_by_mpi(what_.comm, what_.destination, what_.tag);
+  const unmatched_sends::by_mpi passing(what_.comm, what_.destination, what_.tag);
   auto& send = synchronous_ ? HPE_REAL(Issend) : HPE_REAL(Isend);
   MPI_Request request{};
-  const int result = send(whole_->data(), static_cast<int>(whole_->size()), handles::get().byte, what_.destination,
+  const int result = send(whole_.get(), static_cast<int>(what_.rows.bytes()), handles::get().byte, what_.destination,
                           what_.tag, what_.comm, &request);
   if (result != MPI_SUCCESS) return result;
   parts_left_ = 1;
@@ -265,48 +265,54 @@ void outgoing::end_offer() {
 }
 
 // Returns a host copy of the bytes of all rows, in order and without the gaps between the rows.
-std::vector<std::byte> outgoing::packed() const {
-  std::vector<std::byte> all(what_.rows.span());
+outgoing::host_copy outgoing::packed() const {
+  const std::size_t span = what_.rows.span();
+  auto all = std::make_shared_for_overwrite<std::byte[]>(span);
   if (what_.driver == nullptr) {
-    const buffer_access bytes(what_.from, all.size(), host_use::read);
-    std::memcpy(all.data(), bytes.data(), all.size());
+    const buffer_access bytes(what_.from, span, host_use::read);
+    std::memcpy(all.get(), bytes.data(), span);
     return all;
   }
-  what_.driver->read(all.data(), reinterpret_cast<std::uintptr_t>(what_.from), all.size());
+  what_.driver->read(all.get(), reinterpret_cast<std::uintptr_t>(what_.from), span);
   if (what_.rows.extent.is_one_row()) return all;
-  std::vector<std::byte> result(what_.rows.bytes());
-  std::byte* to = result.data();
+  auto result = std::make_shared_for_overwrite<std::byte[]>(what_.rows.bytes());
+  std::byte* to = result.get();
   what_.rows.for_each_row([&](std::size_t at) {
-    std::memcpy(to, all.data() + at, what_.rows.extent.width);
+    std::memcpy(to, all.get() + at, what_.rows.extent.width);
     to += what_.rows.extent.width;
   });
   return result;
+}
+
+// Like packed(). If this fails, stores the error in `failure` and returns zeros, because the receiver waits for the
+// message.
+outgoing::host_copy outgoing::packed_or_zeros(std::optional<error>& failure) const {
+  try {
+    return packed();
+  } catch (const error& e) {
+    failure = e;
+    return std::make_shared<std::byte[]>(what_.rows.bytes());
+  }
 }
 
 // Copies the bytes to the host and completes the send, so that the program may change its buffer. When the receiver of
 // the envelope answers, hpe sends the copy to the receiver in chunks.
 void outgoing::withdraw() {
   progress& all = progress::of_process();
-  auto kept = std::make_shared<std::vector<std::byte>>(what_.rows.bytes());
   std::optional<error> failure;
-  try {
-    *kept = packed();
-  } catch (const error& e) {
-    failure = e;
-  }
+  const host_copy kept = packed_or_zeros(failure);
   all.begun();
   all.owe(1);
   const auto end = [&all] {
     all.over();
     all.owe(-1);
   };
-  channel::of_process().pass_on(sequence_,
-                                [kept, end, rank = what_.world_rank, chunk = chunk_](const envelope_answer& given) {
-                                  unmatched_sends::of_process().matched(given.sequence);
-                                  if (given.what == envelope_answer::verdict::done) return end();
-                                  send_in_chunks(kept->data(), {kept->size(), chunk, rank, given.tag},
-                                                 [kept, end](const std::optional<error>&) { end(); });
-                                });
+  channel::of_process().pass_on(sequence_, [kept, end, bytes = what_.rows.bytes(), rank = what_.world_rank,
+                                            chunk = chunk_](const envelope_answer& given) {
+    unmatched_sends::of_process().matched(given.sequence);
+    if (given.what == envelope_answer::verdict::done) return end();
+    send_in_chunks(kept.get(), {bytes, chunk, rank, given.tag}, [kept, end](const std::optional<error>&) { end(); });
+  });
   part_over(MPI_SUCCESS, failure);
 }
 
@@ -334,12 +340,11 @@ void outgoing::answered(const envelope_answer& given) {
 // Sends a contiguous host copy of the rows in chunks, to a receiver that cannot access the sender's memory.
 void outgoing::send_packed(int tag) {
   const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
-  auto kept = std::make_shared<std::vector<std::byte>>(what_.rows.bytes());
-  first_failure failure;
-  failure.attempt([&] { *kept = packed(); });
-  send_in_chunks(kept->data(), {kept->size(), chunk_, what_.world_rank, tag},
+  std::optional<error> failure;
+  const host_copy kept = packed_or_zeros(failure);
+  send_in_chunks(kept.get(), {what_.rows.bytes(), chunk_, what_.world_rank, tag},
                  [self, kept, failure](const std::optional<error>& other) {
-                   self->part_over(MPI_SUCCESS, failure.any() ? failure.what() : other);
+                   self->part_over(MPI_SUCCESS, failure ? failure : other);
                  });
 }
 
@@ -349,6 +354,7 @@ void outgoing::part_over(int code, const std::optional<error>& failure) {
   if (--parts_left_ > 0) return;
   progress::of_process().owe(-1);
   end_export();
+  whole_.reset();
   MPI_Status status{};
   HPE_REAL(Status_set_elements_x)(&status, handles::get().byte, static_cast<MPI_Count>(what_.rows.bytes()));
   failure_ ? conclude(status, failure_) : conclude(status, code_);

@@ -66,7 +66,9 @@ class outgoing final : public message {
   void push();
   void end_offer();
   void withdraw();
-  [[nodiscard]] std::vector<std::byte> packed() const;
+  using host_copy = std::shared_ptr<std::byte[]>;
+  [[nodiscard]] host_copy packed() const;
+  [[nodiscard]] host_copy packed_or_zeros(std::optional<error>& failure) const;
   void send_packed(int tag);
   void answered(const envelope_answer& given);
   void part_over(int code, const std::optional<error>& failure);
@@ -76,7 +78,7 @@ class outgoing final : public message {
   const bool blocking_;
   bool awaited_ = false;     // whether a thread of the program stays in MPI until the send has completed
   envelope::wire envelope_;  // the packed envelope; each start packs a new one
-  std::shared_ptr<std::vector<std::byte>> whole_;  // the host copy of the current start, if MPI sends the bytes itself
+  host_copy whole_;          // the host copy of the current start, if MPI sends the bytes itself
   std::size_t chunk_ = 0;
   std::optional<hpeExport> exported_;
   std::optional<offer_board::offer> offer_;

@@ -20,12 +20,25 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
+// Whether the buffer of a message is device memory or hpe memory. If so, asks the ranks of this machine to inspect
+// their receives.
+bool asks_if_of_device(const void* buf) {
+  if (!concerns(buf)) return false;
+  receive_inspection::of_process().ask_all();
+  return true;
+}
+
+// Whether hpe can carry out a receive itself. MPI carries out the others, which never get envelopes.
+bool hpe_can_receive(int count, int source, MPI_Comm comm) {
+  return count >= 0 && source != MPI_PROC_NULL && is_intra(comm);
+}
+
 // Whether hpe must inspect a receive, because it may get an envelope or a message that hpe has already taken out of
 // MPI.
 bool may_bring_envelope(int count, MPI_Datatype type, int source, MPI_Comm comm) {
-  return receive_inspection::any() && count >= 0 && source != MPI_PROC_NULL &&
+  return receive_inspection::any() &&
          (receive_inspection::of_process().needs(envelope::fits(count, type)) || !set_aside::of_process().empty()) &&
-         is_intra(comm);
+         hpe_can_receive(count, source, comm);
 }
 
 // Whether an envelope may fit into a receive buffer. True if the number of elements alone suffices, because a query of
@@ -37,7 +50,7 @@ bool may_fit_envelope(int count, MPI_Datatype type) {
 // Whether hpe may have taken the message of a receive out of MPI, or another thread may take it out before the receive
 // is posted.
 bool may_be_set_aside(int source, MPI_Comm comm) {
-  const bool by_other_thread = job::current()->several_threads && receive_inspection::told();
+  const bool by_other_thread = job::current()->several_threads && receive_inspection::any();
   return (!set_aside::of_process().empty() || by_other_thread) && source != MPI_PROC_NULL && is_intra(comm);
 }
 
@@ -51,15 +64,21 @@ std::optional<std::size_t> bytes_in_one_run(int count, MPI_Datatype type) {
 }
 
 // Calls MPI's own blocking receive and returns its result. Returns nullopt, without effect, if hpe may have taken the
-// message out of MPI.
-taken receive_in_mpi(const incoming::buffer_arguments& to, const receive& what, MPI_Status* status) {
-  if (!job::current()->several_threads || !receive_inspection::told())
+// message out of MPI. `not_inspected`: set if hpe does not inspect the receive.
+taken receive_in_mpi(const incoming::buffer_arguments& to, const receive& what, MPI_Status* status,
+                     receive_inspection::uninspected* not_inspected = nullptr) {
+  if (!job::current()->several_threads)
     return waits::receive(to.place, to.count, to.type, what.source, what.tag, what.comm, status);
   MPI_Request request = handles::get().request_null;
   int begun = MPI_SUCCESS;
-  if (!set_aside::of_process().if_empty(
-          [&] { begun = HPE_REAL(Irecv)(to.place, to.count, to.type, what.source, what.tag, what.comm, &request); }))
+  const auto post = [&] {
+    begun = HPE_REAL(Irecv)(to.place, to.count, to.type, what.source, what.tag, what.comm, &request);
+  };
+  if (!may_be_set_aside(what.source, what.comm))
+    post();
+  else if (!set_aside::of_process().if_empty(post))
     return std::nullopt;
+  if (not_inspected != nullptr) not_inspected->posted();
   return begun == MPI_SUCCESS ? waits::one(&request, status) : begun;
 }
 
@@ -168,17 +187,12 @@ taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI
   return guarded(comm, [&]() -> taken {
     const receive what{buf, count, type, source, tag, comm};
     const unadvertised_receive::call here;
-    if (!may_bring_envelope(count, type, source, comm)) {
-      const bool staged = concerns(buf);
-      if (staged) receive_inspection::of_process().ask_all();
-      const receive_inspection::uninspected not_inspected(may_fit_envelope(count, type));
-      if (!may_bring_envelope(count, type, source, comm)) {
-        if (!staged) {
-          if (const taken received = receive_in_mpi({buf, count, type}, what, status)) return received;
-        } else if (!may_be_set_aside(source, comm)) {
-          return std::nullopt;
-        }
-      }
+    if (asks_if_of_device(buf)) {
+      if (!hpe_can_receive(count, source, comm)) return std::nullopt;
+    } else if (!may_bring_envelope(count, type, source, comm)) {
+      receive_inspection::uninspected not_inspected(may_fit_envelope(count, type));
+      if (!may_bring_envelope(count, type, source, comm))
+        if (const taken received = receive_in_mpi({buf, count, type}, what, status, &not_inspected)) return received;
     }
     if (!set_aside::of_process().empty()) return receive_by_request(function, what, status);
     return receive_now(function, what, status, [&](const incoming::buffer_arguments& to, MPI_Status* its) {
@@ -190,31 +204,27 @@ taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI
 taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   return guarded(comm, [&]() -> taken {
     if (source == MPI_PROC_NULL) return std::nullopt;
-    if (!may_bring_envelope(count, type, source, comm)) {
-      const bool staged = concerns(buf);
-      if (staged) receive_inspection::of_process().ask_all();
+    const bool staged = asks_if_of_device(buf);
+    if (staged) {
+      if (!hpe_can_receive(count, source, comm)) return std::nullopt;
+    } else if (!may_bring_envelope(count, type, source, comm)) {
       receive_inspection::uninspected not_inspected(may_fit_envelope(count, type));
       if (!may_bring_envelope(count, type, source, comm)) {
-        const bool apart = receive_inspection::any() && may_be_set_aside(source, comm);
-        if (staged && !apart) {
-          if (is_intra(comm)) not_inspected.lasts();
-          return std::nullopt;
-        }
         int begun = MPI_SUCCESS;
         const auto post = [&] { begun = HPE_REAL(Irecv)(buf, count, type, source, tag, comm, request); };
-        bool posted = !staged;
-        if (posted && apart)
+        bool posted = true;
+        if (may_be_set_aside(source, comm))
           posted = set_aside::of_process().if_empty(post);
-        else if (posted)
+        else
           post();
         if (posted) {
-          if (begun == MPI_SUCCESS) not_inspected.lasts(*request);
+          if (begun == MPI_SUCCESS && is_intra(comm)) not_inspected.lasts(*request);
           return begun;
         }
       }
     }
     const int result = std::make_shared<incoming>(receive{buf, count, type, source, tag, comm}, false)->open(request);
-    if (concerns(buf) && bytes_of(count, type) >= long_message) progress::of_process().look_at_arrivals();
+    if (staged && bytes_of(count, type) >= long_message) progress::of_process().look_at_arrivals();
     return result;
   });
 }
@@ -223,7 +233,8 @@ taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MP
 // out of MPI.
 taken any_recv_init(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   return guarded(comm, [&]() -> taken {
-    if (count < 0 || source == MPI_PROC_NULL || !is_intra(comm)) return std::nullopt;
+    if (!hpe_can_receive(count, source, comm)) return std::nullopt;
+    (void)asks_if_of_device(buf);
     return std::make_shared<incoming>(receive{buf, count, type, source, tag, comm}, true)->open(request);
   });
 }
@@ -232,6 +243,7 @@ taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, M
                 const char* function) {
   return guarded(MPI_Comm{}, [&]() -> taken {
     const unadvertised_receive::call receiving;
+    if (!asks_if_of_device(buf)) receive_inspection::notice();
     const auto it = receive_of(buf, count, type, message);
     if (it == nullptr) return std::nullopt;
     const trace::recorded here(trace::category::mpi, function);
@@ -242,6 +254,7 @@ taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, M
 taken any_imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
   return guarded(MPI_Comm{}, [&]() -> taken {
     const unadvertised_receive::call here;
+    if (!asks_if_of_device(buf)) receive_inspection::notice();
     const auto it = receive_of(buf, count, type, message);
     return it != nullptr ? taken(it->open(request)) : std::nullopt;
   });
@@ -256,6 +269,7 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
     const bool staged_send = concerns(sendbuf);
     if (dest == MPI_PROC_NULL && staged_send)
       return ::MPI_Recv(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+    const bool of_device = asks_if_of_device(sendbuf) || asks_if_of_device(recvbuf);
     const auto send =
         staged_send ? send_by_envelope(sendbuf, sendcount, sendtype, dest, sendtag, comm, {.blocking = true}) : nullptr;
     if (send != nullptr) {
@@ -265,7 +279,16 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
       const int sent = send->wait(MPI_STATUS_IGNORE);
       return received != MPI_SUCCESS ? received : sent;
     }
-    unmatched_sends::sent_by_mpi(comm, dest, sendtag);
+    if (of_device) {
+      if (!hpe_can_receive(recvcount, source, comm)) return std::nullopt;
+    } else if (!may_bring_envelope(recvcount, recvtype, source, comm) && !may_be_set_aside(source, comm)) {
+      const receive_inspection::uninspected not_inspected(may_fit_envelope(recvcount, recvtype));
+      if (!may_bring_envelope(recvcount, recvtype, source, comm) && !may_be_set_aside(source, comm)) {
+        const unmatched_sends::by_mpi passing(comm, dest, sendtag);
+        return waits::exchange(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
+                               recvtag, comm, status);
+      }
+    }
     if (may_be_set_aside(source, comm)) {
       const trace::recorded here(trace::category::mpi, function);
       MPI_Request request = handles::get().request_null;
@@ -275,13 +298,7 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
       const int sent = ::MPI_Wait(&request, MPI_STATUS_IGNORE);
       return received != MPI_SUCCESS ? received : sent;
     }
-    if (!may_bring_envelope(recvcount, recvtype, source, comm)) {
-      if (staged_send || concerns(recvbuf)) return std::nullopt;
-      const receive_inspection::uninspected not_inspected(may_fit_envelope(recvcount, recvtype));
-      if (!may_bring_envelope(recvcount, recvtype, source, comm))
-        return waits::exchange(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
-                               recvtag, comm, status);
-    }
+    const unmatched_sends::by_mpi passing(comm, dest, sendtag);
     std::optional<staged_buffer> staged;
     const void* from = sendbuf;
     if (staged_send) {
@@ -303,17 +320,17 @@ taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, in
   return guarded(comm, [&]() -> taken {
     if (dest == MPI_PROC_NULL && concerns(buf)) return ::MPI_Recv(buf, count, type, source, recvtag, comm, status);
     const unadvertised_receive::call receiving;
-    unmatched_sends::sent_by_mpi(comm, dest, sendtag);
-    const bool apart = may_be_set_aside(source, comm);
-    if (!apart && !may_bring_envelope(count, type, source, comm)) {
-      if (concerns(buf)) return std::nullopt;
+    const unmatched_sends::by_mpi passing(comm, dest, sendtag);
+    if (asks_if_of_device(buf)) {
+      if (!hpe_can_receive(count, source, comm)) return std::nullopt;
+    } else if (!may_bring_envelope(count, type, source, comm) && !may_be_set_aside(source, comm)) {
       const receive_inspection::uninspected not_inspected(may_fit_envelope(count, type));
-      if (!may_bring_envelope(count, type, source, comm))
+      if (!may_bring_envelope(count, type, source, comm) && !may_be_set_aside(source, comm))
         return HPE_REAL(Sendrecv_replace)(buf, count, type, dest, sendtag, source, recvtag, comm, status);
     }
     std::optional<staged_buffer> staged;
     if (concerns(buf)) staged.emplace(buf, elements(count, type), host_use::read, false);
-    if (!apart) {
+    if (!may_be_set_aside(source, comm)) {
       const auto exchange = [&](const incoming::buffer_arguments& to, MPI_Status* its) {
         if (to.place == buf)
           return HPE_REAL(Sendrecv_replace)(buf, count, type, dest, sendtag, source, recvtag, comm, its);

@@ -15,7 +15,7 @@ namespace {
 
 // Whether hpe must check the message that a probe finds, because the message may be an envelope.
 bool is_looked_at(int source, MPI_Comm comm) {
-  return job::current() != nullptr && receive_inspection::told() && source != MPI_PROC_NULL && is_intra(comm);
+  return job::current() != nullptr && receive_inspection::any() && source != MPI_PROC_NULL && is_intra(comm);
 }
 
 // Calls unlooked(), which calls MPI's own probe, or look() if hpe must check the message. Returns the result.
@@ -35,8 +35,12 @@ void tell(const MPI_Status& what, MPI_Status* status) {
   status->MPI_ERROR = error;
 }
 
-// Whether the message that MPI's probe has found may be an envelope.
-bool is_like_envelope(const MPI_Status& met) { return envelope::is_length(bytes_received(met)); }
+// Whether the message that MPI's probe has found may be an envelope. No message is one if this rank has not told others
+// before the end of the probe that it inspects its receives. hpe then also takes no message out of MPI which a receive
+// that it does not inspect should get.
+bool is_like_envelope(const MPI_Status& met) {
+  return receive_inspection::told() && envelope::is_length(bytes_received(met));
+}
 
 // Stores the handle and the status of a matched message in the program's variables.
 void give(const matched& what, MPI_Message* message, MPI_Status* status) {

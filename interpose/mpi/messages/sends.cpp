@@ -26,26 +26,24 @@ bool is_of_devices(const void* p) {
          (info.kind == HPE_MEMORY_DEVICE || info.kind == HPE_MEMORY_STRIPED);
 }
 
-// Whether rank `rank` may be able to copy a message of `bytes` bytes from memory of the driver. The rank may turn out
-// to be unable to access the memory.
-bool may_reach(int rank, std::size_t bytes) {
+// Whether rank `rank` may be able to copy a message from memory of the driver. The rank may turn out to be unable to
+// access the memory.
+bool may_reach(int rank) {
   const offer_board* const board = offer_board::current();
-  return board != nullptr && job::current()->is_near(rank) && !board->is_of_no_use(rank) &&
-         (bytes >= envelope_bytes || board->looks(rank));
+  return board != nullptr && job::current()->is_near(rank) && !board->is_of_no_use(rank);
 }
 
 // Whether this rank may send by envelope to rank `rank`, now or, if the send is persistent, at a later start. Asks the
 // ranks of this machine to inspect their receives.
 bool may_send_to(int rank, std::size_t bytes, const outgoing::mode& how) {
   receive_inspection::of_process().ask_all();
-  return (how.persistent && bytes <= INT_MAX) || receive_inspection::accepts_envelope(rank);
+  return (how.persistent && bytes <= INT_MAX) || receive_inspection::accepts_envelope(rank, bytes);
 }
 
 // Shares memory of the driver with another rank. Returns nullopt if the rank cannot access the memory. Logs a warning
 // if both ranks take turns on one GPU.
-std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const void* from, std::size_t bytes,
-                                      std::size_t extent) {
-  if (!may_reach(rank, bytes)) return std::nullopt;
+std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const void* from, std::size_t extent) {
+  if (!may_reach(rank)) return std::nullopt;
   const auto address = reinterpret_cast<std::uintptr_t>(from);
   const auto shared = driver.share(address, extent, adopted_pointers::peer_use::read, driver.queued_now());
   if (!shared) return shared;
@@ -62,7 +60,7 @@ std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const 
 // Returns false if the receiver cannot access this memory, or if no device memory is free.
 bool gather(outgoing::arguments& what, const layout& which, const void* buf) {
   const auto scattered = which.scattered();
-  if (!scattered || !may_reach(what.world_rank, which.size())) return false;
+  if (!scattered || !may_reach(what.world_rank)) return false;
   auto copy = what.driver->borrow_beside(reinterpret_cast<std::uintptr_t>(what.from), which.size());
   if (copy == nullptr) return false;
   const auto shared = what.driver->share(reinterpret_cast<std::uintptr_t>(copy.get()), which.size(),
@@ -107,7 +105,7 @@ std::shared_ptr<outgoing> send_by_envelope(const void* buf, int count, MPI_Datat
     return std::make_shared<outgoing>(what, how);
   }
   if (!may_send_to(rank, which.size(), how)) return nullptr;
-  if (rows) what.shared = shared_with(rank, *driver, what.from, which.size(), which.extent());
+  if (rows) what.shared = shared_with(rank, *driver, what.from, which.extent());
   if (!what.shared && !gather(what, which, buf) && (!is_run || which.size() < running.large)) return nullptr;
   return std::make_shared<outgoing>(what, how);
 }

@@ -4,8 +4,6 @@
 #include <functional>
 #include <optional>
 
-#include "interpose/mpi/messages/job.h"
-
 namespace hpe::interpose::mpi {
 
 unmatched_sends& unmatched_sends::of_process() {
@@ -14,9 +12,9 @@ unmatched_sends& unmatched_sends::of_process() {
 }
 
 void unmatched_sends::add(std::uint64_t number, const send_address& to) {
-  any_envelope = true;
+  expect_envelopes();
   const lock_guard lock(mutex_);
-  messages_.push_back({number, to, noted_, false});
+  messages_.push_back({number, to, noted_, passing_to_mpi.load() == 0, false});
 }
 
 void unmatched_sends::remove(std::uint64_t number) {
@@ -85,8 +83,7 @@ unmatched_sends::starts::starts(int count, MPI_Request* requests) {
       if (const auto found = all.persistent_.find(requests[i]); found != all.persistent_.end()) to = found->second;
     }
     if (!to) continue;
-    sent_by_mpi(to->comm, to->destination, to->tag);
-    of_sends_.push_back({requests[i], &requests[i]});
+    of_sends_.emplace_back(requests[i], &requests[i], *to);
   }
 }
 
@@ -100,10 +97,10 @@ unmatched_sends::starts::~starts() {
 }
 
 // Records that the messages that MPI has sent to the same address before message `its` are matched. Does nothing if
-// several threads may call MPI: another thread may have called note() before message `its` was added, but pass its own
-// message to MPI only after `its`. That message need not be matched.
+// another thread was in a call that sends when message `its` was added: the thread may have called note() before, but
+// have passed its message to MPI only after `its`. That message need not be matched.
 void unmatched_sends::settle(const message& its) {
-  if (job::current()->several_threads) return;
+  if (!its.alone) return;
   const lock_guard lock(mutex_);
   address_slot& at = slot_of(its.to);
   if (at.noted > its.noted) return;

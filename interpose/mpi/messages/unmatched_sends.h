@@ -10,10 +10,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <unordered_map>
 #include <vector>
 
 #include "interpose/mpi/messages/board/advertisement_board.h"
+#include "interpose/mpi/messages/job.h"
 #include "interpose/mpi/real.h"
 #include "runtime/base/thread_safety.h"
 
@@ -50,12 +52,31 @@ class unmatched_sends {
 
   // ---- messages that MPI itself sends. The following functions are thread safe.
 
-  /// Call this before MPI itself sends a message.
-  static void sent_by_mpi(MPI_Comm comm, int destination, int tag) noexcept {
-    if (advertisement_board::current() == nullptr || destination < 0) return;
-    if (!any_envelope.load()) return sent_before.store(true);
-    of_process().note({comm, destination, tag});
+  /// Call this before this process sends its first envelope, and before MPI sends a message in place of an envelope.
+  static void expect_envelopes() noexcept {
+    if (!expects_envelopes.load()) expects_envelopes.store(true);
   }
+  /// Create an object before MPI itself sends a message, and destroy it when the function of MPI has returned.
+  class by_mpi {
+   public:
+    by_mpi(MPI_Comm comm, int destination, int tag) noexcept
+        : counts_(advertisement_board::current() != nullptr && destination >= 0 && job::has_several_threads()) {
+      if (counts_) ++passing_to_mpi;
+      if (advertisement_board::current() == nullptr || destination < 0) return;
+      if (expects_envelopes.load())
+        of_process().note({comm, destination, tag});
+      else
+        sent_before.store(true);
+    }
+    ~by_mpi() {
+      if (counts_) --passing_to_mpi;
+    }
+    by_mpi(const by_mpi&) = delete;
+    by_mpi& operator=(const by_mpi&) = delete;
+
+   private:
+    const bool counts_;
+  };
   /// Call made() when MPI has created a persistent send, and freed() when the program frees a request.
   static void made(MPI_Request request, MPI_Comm comm, int destination, int tag);
   static void freed(MPI_Request request);
@@ -70,10 +91,14 @@ class unmatched_sends {
 
    private:
     struct start {
+      start(MPI_Request handle, MPI_Request* place, const send_address& to) noexcept
+          : before(handle), now(place), passing(to.comm, to.destination, to.tag) {}
+
       MPI_Request before;
       MPI_Request* now;
+      by_mpi passing;
     };
-    std::vector<start> of_sends_;
+    std::list<start> of_sends_;
   };
 
  private:
@@ -81,6 +106,7 @@ class unmatched_sends {
     std::uint64_t number;
     send_address to;
     std::uint64_t noted;  // the number of the last call of note() before the message was added
+    bool alone;           // whether no other thread was passing a message to MPI when the message was added
     bool placed;
   };
   // The state of messages that MPI has sent to the addresses of one slot. Many addresses share a slot, which stores
@@ -96,10 +122,12 @@ class unmatched_sends {
   void settle(const message& its) HPE_EXCLUDES(mutex_);
   [[nodiscard]] address_slot& slot_of(const send_address& to) HPE_REQUIRES(mutex_);
 
-  // Whether this process has called add(), and whether MPI has sent a message before. hpe does not call note() for
-  // messages before the first envelope.
-  inline static std::atomic<bool> any_envelope{false};
+  // Whether expect_envelopes() has been called, and whether MPI has sent a message before. hpe calls note() only for
+  // later messages.
+  inline static std::atomic<bool> expects_envelopes{false};
   inline static std::atomic<bool> sent_before{false};
+  // With several threads, the number of by_mpi objects.
+  inline static std::atomic<int> passing_to_mpi{0};
   inline static std::atomic<bool> any_persistent{false};
 
   std::vector<message> messages_;  // in the order in which their envelopes were sent

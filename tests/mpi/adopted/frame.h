@@ -21,9 +21,11 @@ inline void expect_at(bool right, const char* what, int line) {
 #define EXPECT(condition) ::adopted::expect_at(condition, #condition, __LINE__)
 
 /// Initialises MPI, and CUDA on the device with the number that device() returns; calls tests(). Returns the exit
-/// status.
-inline int run(int argc, char** argv, const char* name, int (*device)(), void (*tests)()) {
-  MPI_Init(&argc, &argv);
+/// status. `level`: the level of thread support.
+inline int run(int argc, char** argv, const char* name, int (*device)(), void (*tests)(),
+               int level = MPI_THREAD_SINGLE) {
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, level, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   CUcontext context = nullptr;
   EXPECT(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, device()) == CUDA_SUCCESS);

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "hpe/hpe.hpp"
@@ -23,6 +26,9 @@ const MPI_Comm world = MPI_COMM_WORLD;
 int rank = 0;
 bool all_right = true;
 hpe::array<int>* numbers = nullptr;  // 0, 1, 2, ...
+std::string name_of_case;
+
+bool is_case(const char* name) { return name_of_case == name; }
 
 void require(bool holds, const char* wrong, int number = 0) {
   if (holds) return;
@@ -43,9 +49,28 @@ struct receive {
   }
 };
 
+enum class receive_by { blocking_call, persistent_request, matched_probe };
+
+void receive_probe(receive_by how, std::vector<int>& into) {
+  if (how == receive_by::blocking_call)
+    MPI_Recv(into.data(), count, MPI_INT, 0, tag_of_probe, world, MPI_STATUS_IGNORE);
+  if (how == receive_by::persistent_request) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Recv_init(into.data(), count, MPI_INT, 0, tag_of_probe, world, &request);
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+  }
+  if (how == receive_by::matched_probe) {
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Mprobe(0, tag_of_probe, world, &message, MPI_STATUS_IGNORE);
+    MPI_Mrecv(into.data(), count, MPI_INT, &message, MPI_STATUS_IGNORE);
+  }
+}
+
 // Rank 0 sends device memory to rank 1. Returns, in both ranks, whether hpe has sent an envelope: such a send does not
 // complete before the receive has begun.
-bool sends_envelope() {
+bool sends_envelope(receive_by how = receive_by::blocking_call) {
   constexpr int tests = 1000;
   int completed = 0;
   receive into;
@@ -56,7 +81,7 @@ bool sends_envelope() {
   }
   MPI_Barrier(world);
   if (rank == 1) {
-    MPI_Recv(into.buffer.data(), count, MPI_INT, 0, tag_of_probe, world, MPI_STATUS_IGNORE);
+    receive_probe(how, into.buffer);
     into.require_numbers("a message of device memory");
   }
   MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -87,6 +112,7 @@ void receive_in_progress() {
 
 void small_receive_in_progress() {
   constexpr int few = 10;
+  if (is_case("handler")) MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
   receive early;
   if (rank == 1) early.begin(1, few);
   MPI_Barrier(world);
@@ -111,6 +137,63 @@ void freed_receive() {
   if (rank == 0) send(1);
   MPI_Barrier(world);
   require(!sends_envelope(), "an envelope after a freed receive");
+}
+
+// The receive has completed before the program frees it.
+void completed_and_freed_receive() {
+  receive early;
+  if (rank == 1) {
+    early.begin(1);
+    int completed = 0;
+    MPI_Send(nullptr, 0, MPI_INT, 0, 2, world);
+    while (completed == 0) MPI_Request_get_status(early.request, &completed, MPI_STATUS_IGNORE);
+    MPI_Request_free(&early.request);
+  } else {
+    MPI_Recv(nullptr, 0, MPI_INT, 1, 2, world, MPI_STATUS_IGNORE);
+    std::vector<int> ordinary(count);
+    MPI_Send(ordinary.data(), count, MPI_INT, 1, 1, world);
+  }
+  MPI_Barrier(world);
+  require(!sends_envelope(), "the first message was an envelope");
+  require(sends_envelope(), "no envelope after a receive that had completed when it was freed");
+}
+
+void cancelled_and_freed_receive() {
+  receive early;
+  if (rank == 1) {
+    early.begin(1);
+    MPI_Cancel(&early.request);
+    MPI_Request_free(&early.request);
+  }
+  MPI_Barrier(world);
+  require(!sends_envelope(), "the first message was an envelope");
+  require(sends_envelope(), "no envelope after a receive that was cancelled and freed");
+}
+
+// hpe sends no envelopes on intercommunicators.
+void receive_from_other_group() {
+  MPI_Comm both = MPI_COMM_NULL;
+  MPI_Intercomm_create(MPI_COMM_SELF, 0, world, 1 - rank, 1, &both);
+  receive early;
+  if (rank == 1) MPI_Irecv(early.buffer.data(), count, MPI_INT, 0, 1, both, &early.request);
+  MPI_Barrier(world);
+  require(!sends_envelope(), "the first message was an envelope");
+  require(sends_envelope(), "no envelope during a receive on an intercommunicator");
+  if (rank == 0) MPI_Send(numbers->data(), count, MPI_INT, 0, 1, both);
+  MPI_Wait(&early.request, MPI_STATUS_IGNORE);
+  if (rank == 1) early.require_numbers("the message on the intercommunicator");
+  MPI_Comm_free(&both);
+}
+
+// Rank 1 learns that rank 0 has passed device memory to MPI, although it calls neither MPI_Recv nor MPI_Irecv.
+void only_persistent_receives() {
+  require(!sends_envelope(receive_by::persistent_request), "the first message was an envelope");
+  require(sends_envelope(receive_by::persistent_request), "no envelope to a persistent receive");
+}
+
+void only_matched_probes() {
+  require(!sends_envelope(receive_by::matched_probe), "the first message was an envelope");
+  require(sends_envelope(receive_by::matched_probe), "no envelope to a matched probe");
 }
 
 // Each function that completes requests ends an early receive.
@@ -203,17 +286,76 @@ void persistent_send() {
 
 // A receive into device memory makes the ranks inspect their receives, too.
 void device_receive() {
+  MPI_Request request = MPI_REQUEST_NULL;
   if (rank == 0) {
     std::vector<int> ordinary(count);
     std::iota(ordinary.begin(), ordinary.end(), 0);
     MPI_Send(ordinary.data(), count, MPI_INT, 1, 1, world);
   } else {
     std::memset(numbers->data(), 0, count * sizeof(int));
-    MPI_Recv(numbers->data(), count, MPI_INT, 0, 1, world, MPI_STATUS_IGNORE);
+    if (is_case("device-persistent")) {
+      MPI_Recv_init(numbers->data(), count, MPI_INT, 0, 1, world, &request);
+      MPI_Start(&request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      MPI_Request_free(&request);
+    } else if (is_case("device-matched")) {
+      MPI_Message message = MPI_MESSAGE_NULL;
+      MPI_Mprobe(0, 1, world, &message, MPI_STATUS_IGNORE);
+      MPI_Mrecv(numbers->data(), count, MPI_INT, &message, MPI_STATUS_IGNORE);
+    } else {
+      MPI_Recv(numbers->data(), count, MPI_INT, 0, 1, world, MPI_STATUS_IGNORE);
+    }
     require((*numbers)[count - 1] == count - 1, "the message in device memory");
   }
   MPI_Barrier(world);
   require(sends_envelope(), "no envelope after a receive into device memory");
+}
+
+// Rank 1 waits for a message into device memory in a call that also sends, while rank 0 learns from another thread of
+// rank 1 whether it may send envelopes.
+void exchange_during(void (*exchange)(int* into, MPI_Status* status)) {
+  std::vector<int> ordinary(count);
+  if (rank == 1) {
+    std::fill_n(numbers->data(), count, -1);
+    std::atomic<bool> begins = false;
+    std::thread other([&] {
+      MPI_Status status;
+      int received = 0;
+      begins = true;
+      exchange(numbers->data(), &status);
+      MPI_Get_count(&status, MPI_INT, &received);
+      require(received == count, "the length of a message in a call that also sends", received);
+      for (int i = 0; i < count && all_right; ++i)
+        require((*numbers)[i] == i, "the message in a call that also sends", i);
+    });
+    while (!begins) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the other thread is then in the call
+    MPI_Send(ordinary.data(), 1, MPI_INT, 0, 2, world);
+    for (int n = 0; n < 2; ++n) MPI_Recv(ordinary.data(), 1, MPI_INT, 0, 3, world, MPI_STATUS_IGNORE);
+    MPI_Send(ordinary.data(), 1, MPI_INT, 0, 2, world);
+    other.join();
+  } else {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Recv(ordinary.data(), 1, MPI_INT, 1, 2, world, MPI_STATUS_IGNORE);
+    MPI_Irecv(numbers->data() + 5000, count, MPI_INT, 0, 4, world, &request);
+    MPI_Send(ordinary.data(), count, MPI_INT, 0, 4, world);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int n = 0; n < 2; ++n) MPI_Send(ordinary.data(), 1, MPI_INT, 1, 3, world);
+    MPI_Recv(ordinary.data(), 1, MPI_INT, 1, 2, world, MPI_STATUS_IGNORE);
+    if (is_case("replace")) MPI_Recv(ordinary.data(), count, MPI_INT, 1, 5, world, MPI_STATUS_IGNORE);
+    MPI_Ssend(numbers->data(), count, MPI_INT, 1, 1, world);
+  }
+}
+
+void sendrecv() {
+  exchange_during([](int* into, MPI_Status* status) {
+    MPI_Sendrecv(nullptr, 0, MPI_INT, MPI_PROC_NULL, 5, into, count, MPI_INT, 0, 1, world, status);
+  });
+}
+
+void sendrecv_replace() {
+  exchange_during(
+      [](int* into, MPI_Status* status) { MPI_Sendrecv_replace(into, count, MPI_INT, 0, 5, 0, 1, world, status); });
 }
 
 void probes() {
@@ -252,19 +394,31 @@ const struct {
     {"persistent", persistent_send},
     {"device", device_receive},
     {"probes", probes},
+    {"handler", small_receive_in_progress},
+    {"freed-complete", completed_and_freed_receive},
+    {"freed-cancelled", cancelled_and_freed_receive},
+    {"intercommunicator", receive_from_other_group},
+    {"only-persistent", only_persistent_receives},
+    {"only-matched", only_matched_probes},
+    {"device-persistent", device_receive},
+    {"device-matched", device_receive},
+    {"sendrecv", sendrecv},
+    {"replace", sendrecv_replace},
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  if (argc == 2) name_of_case = argv[1];
+  int level = MPI_THREAD_SINGLE;
+  const bool with_threads = is_case("sendrecv") || is_case("replace");
+  MPI_Init_thread(&argc, &argv, with_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
   MPI_Comm_rank(world, &rank);
   hpe::array<int> own(1 << 20);
   std::iota(own.data(), own.data() + own.size(), 0);
   numbers = &own;
-  const auto* const chosen = std::find_if(std::begin(cases), std::end(cases), [&](const auto& each) {
-    return argc == 2 && each.name == std::string(argv[1]);
-  });
+  const auto* const chosen =
+      std::find_if(std::begin(cases), std::end(cases), [](const auto& each) { return is_case(each.name); });
   require(chosen != std::end(cases), "no such case");
   MPI_Barrier(world);  // MPI has then connected the ranks, and sends short messages at once
   if (chosen != std::end(cases)) chosen->run();

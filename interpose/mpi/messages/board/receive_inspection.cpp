@@ -7,6 +7,9 @@
 #include "interpose/adopted_pointers.h"
 #include "interpose/mpi/libraries/library.h"
 #include "interpose/mpi/messages/board/offers.h"
+#include "interpose/mpi/messages/envelope.h"
+#include "interpose/mpi/messages/unmatched_sends.h"
+#include "interpose/mpi/pending.h"
 
 // Invariant: when told_ is set, no receive is in progress that hpe does not inspect and that could get an envelope. A
 // thread that begins an uninspected receive first counts the receive and then reads now_; tell() reads the counts after
@@ -30,8 +33,9 @@ void receive_inspection::open(const job& of) noexcept {
 void receive_inspection::ask_all() noexcept {
   offer_board* const board = offer_board::current();
   if (board == nullptr) return;
+  unmatched_sends::expect_envelopes();
   if (!board->is_inspection_wanted()) board->want_inspection();
-  (void)current();
+  notice();
 }
 
 bool receive_inspection::needs(bool fits_envelope) noexcept {
@@ -39,19 +43,21 @@ bool receive_inspection::needs(bool fits_envelope) noexcept {
   return now == extent::all || (now == extent::large && (fits_envelope || job::survives_errors()));
 }
 
-bool receive_inspection::accepts_envelope(int rank) noexcept {
+bool receive_inspection::accepts_envelope(int rank, std::size_t bytes) noexcept {
   const offer_board* const board = offer_board::current();
-  return board == nullptr || !job::current()->is_near(rank) || board->takes_envelopes(rank);
+  const bool is_short = bytes < envelope_bytes;
+  if (board == nullptr || !job::current()->is_near(rank)) return !is_short;
+  return is_short ? board->looks(rank) : board->takes_envelopes(rank);
 }
 
-bool receive_inspection::has_begun() noexcept {
+bool receive_inspection::is_asked() noexcept {
   const offer_board* const board = offer_board::current();
-  return board != nullptr && board->is_inspection_wanted() && of_process().widened() != extent::none;
+  return board != nullptr && board->is_inspection_wanted();
 }
 
 receive_inspection::extent receive_inspection::current() noexcept {
-  if (!any()) return extent::none;
   const extent now = now_.load();
+  if (now == extent::none && !is_asked()) return now;
   return now == extent::all && told_.load() == extent::all ? now : widened();
 }
 
@@ -65,14 +71,12 @@ receive_inspection::extent receive_inspection::widened() noexcept {
   return std::max(now, next);
 }
 
-// A receive that is too small for an envelope may still be matched with one by mistake of the program. If the program
-// survives errors, hpe must inspect these receives, too, because the sender of the envelope waits for an answer.
+// An uninspected receive that is too small for an envelope does not matter here: only an erroneous program sends it an
+// envelope of full length. MPI then reports MPI_ERR_TRUNCATE, and the sender waits for an answer.
 void receive_inspection::tell() noexcept {
   const extent now = now_.load();
   if (now == extent::none || large_.load() != 0) return;
-  const bool any_small = small_.load() != 0;
-  if (any_small && job::survives_errors()) return;
-  const extent next = any_small ? extent::large : now;
+  const extent next = small_.load() != 0 ? extent::large : now;
   extent before = told_.load();
   while (before < next && !told_.compare_exchange_weak(before, next)) {
   }
@@ -89,7 +93,9 @@ void receive_inspection::end(int small, int large) noexcept {
 }
 
 receive_inspection::uninspected::uninspected(bool fits_envelope) noexcept
-    : counts_(offer_board::current() != nullptr), is_large_(fits_envelope) {
+    : counts_(offer_board::current() != nullptr),
+      fits_envelope_(fits_envelope),
+      is_large_(counts_ && (fits_envelope || job::has_several_threads())) {
   receive_inspection& all = of_process();
   if (counts_) ++(is_large_ ? all.large_ : all.small_);
 }
@@ -98,9 +104,18 @@ receive_inspection::uninspected::~uninspected() {
   if (counts_ && !lasts_) of_process().end(is_large_ ? 0 : 1, is_large_ ? 1 : 0);
 }
 
+void receive_inspection::uninspected::posted() noexcept {
+  if (fits_envelope_ || !is_large_) return;
+  receive_inspection& all = of_process();
+  ++all.small_;
+  is_large_ = false;
+  all.end(0, 1);
+}
+
 // If the table cannot grow, hpe will not learn when the receive has completed, so the receive counts forever.
 void receive_inspection::uninspected::lasts(MPI_Request request) noexcept {
   if (!counts_ || stands_for_many(request)) return;  // MPI has completed the receive
+  posted();
   lasts_ = true;
   receive_inspection& all = of_process();
   const lock_guard lock(all.mutex_);
@@ -124,6 +139,7 @@ receive_inspection::completion::completion(int count, const MPI_Request* request
 }
 
 receive_inspection::completion::~completion() {
+  notice();
   if (count_ == 0 || std::equal(before_, before_ + count_, now_)) return;
   receive_inspection& all = of_process();
   int small = 0;
@@ -141,8 +157,13 @@ receive_inspection::completion::~completion() {
 
 void receive_inspection::freed(MPI_Request request) noexcept {
   if (!any_request_.load(std::memory_order_relaxed)) return;
-  const lock_guard lock(mutex_);
-  (void)requests_.remove(request);
+  std::optional<bool> was_large;
+  {
+    const lock_guard lock(mutex_);
+    was_large = requests_.remove(request);
+  }
+  MPI_Status status;
+  if (was_large && is_complete(request, status)) end(*was_large ? 0 : 1, *was_large ? 1 : 0);
 }
 
 // ---- the table ----------------------------------------------------------------------------------------------------

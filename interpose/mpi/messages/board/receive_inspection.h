@@ -2,9 +2,10 @@
 
 /// Decides which receives hpe inspects, because MPI may match them with an envelope (envelope.h). An inspected receive
 /// takes several times as long as MPI's own receive. So the ranks of a machine inspect no receives until one of them
-/// passes device memory to MPI in a message. This rank asks all ranks of the machine to begin (ask_all()). A rank that
-/// has begun inspects each later receive. When its earlier receives have completed, it tells the other ranks, and only
-/// then do they send it envelopes. Before, MPI sends their messages as a whole.
+/// passes device memory to MPI as a buffer of a message. This rank asks all ranks of the machine to begin (ask_all()).
+/// The other ranks notice this in their next calls that receive, probe, or complete requests. A rank that has begun
+/// inspects each later receive. When its earlier receives have completed, it tells the other ranks, and only then do
+/// they send it envelopes. Before, MPI sends their messages as a whole.
 ///
 /// If envelopes can come from ranks that do not share memory with this rank, it inspects receives from MPI_Init on.
 
@@ -29,11 +30,15 @@ class receive_inspection {
   /// job::begin calls this after it has opened the boards.
   void open(const job& of) noexcept;
 
-  /// Asks all ranks of this machine, including this one, to begin. Costs one load if a rank has asked before.
+  /// Asks all ranks of this machine, including this one, to begin.
   void ask_all() noexcept;
+  /// Begins if another rank has asked. Costs two loads if no rank has asked.
+  static void notice() noexcept { (void)any(); }
 
   /// Whether hpe must inspect any receive that begins now. If not, hpe has taken no message out of MPI (set_aside.h).
-  [[nodiscard]] static bool any() noexcept { return now_.load() != extent::none || has_begun(); }
+  [[nodiscard]] static bool any() noexcept {
+    return (now_.load() != extent::none || is_asked()) && of_process().current() != extent::none;
+  }
   /// Whether hpe must inspect a receive that begins now. `fits_envelope`: whether an envelope of full length fits into
   /// the receive buffer.
   [[nodiscard]] bool needs(bool fits_envelope) noexcept;
@@ -41,9 +46,9 @@ class receive_inspection {
   /// Whether this rank has told other ranks that it inspects its receives, so that MPI may contain envelopes.
   [[nodiscard]] static bool told() noexcept { return told_.load() != extent::none; }
 
-  /// Whether rank `rank` of MPI_COMM_WORLD inspects its receives, so that this rank may send it envelopes of full
-  /// length.
-  [[nodiscard]] static bool accepts_envelope(int rank) noexcept;
+  /// Whether rank `rank` of MPI_COMM_WORLD inspects its receives, so that this rank may send it a message of `bytes`
+  /// bytes by envelope.
+  [[nodiscard]] static bool accepts_envelope(int rank, std::size_t bytes) noexcept;
 
   /// A receive or probe in progress that hpe does not inspect. Create the object, check that hpe need not inspect the
   /// operation, and then call MPI: if another thread makes the rank begin after the check, the rank waits until the
@@ -57,17 +62,19 @@ class receive_inspection {
 
     /// For a nonblocking receive that has begun: it is in progress until the program has completed the request.
     void lasts(MPI_Request request) noexcept;
-    /// For a nonblocking receive whose end this object will not learn: it counts as in progress until the process ends.
-    void lasts() noexcept { lasts_ = true; }
+    /// Call this when MPI has posted the receive, which then no longer misses a message that another thread takes out
+    /// of MPI. A receive that no envelope fits into then lets the rank tell others that it takes envelopes.
+    void posted() noexcept;
 
    private:
     const bool counts_;
-    const bool is_large_;
+    const bool fits_envelope_;
+    bool is_large_;  // whether the operation counts in large_
     bool lasts_ = false;
   };
 
   /// A call of the program that may complete requests. The destructor ends the uninspected receives whose requests the
-  /// call has freed.
+  /// call has freed, and begins to inspect receives if another rank has asked.
   class completion {
    public:
     completion(int count, const MPI_Request* requests);
@@ -84,8 +91,8 @@ class receive_inspection {
     std::vector<MPI_Request> many_;
     const MPI_Request* before_ = nullptr;
   };
-  /// Call this when the program frees a request itself. hpe then does not learn when its receive has completed, so the
-  /// receive counts as in progress until the process ends.
+  /// Call this before the program frees a request itself. If its receive has not completed, hpe does not learn when it
+  /// completes, so the receive counts as in progress until the process ends.
   void freed(MPI_Request request) noexcept;
 
  private:
@@ -120,7 +127,7 @@ class receive_inspection {
   };
 
   receive_inspection() = default;
-  [[nodiscard]] static bool has_begun() noexcept;
+  [[nodiscard]] static bool is_asked() noexcept;
   [[nodiscard]] extent current() noexcept;
   [[nodiscard]] extent widened() noexcept;
   void tell() noexcept;
@@ -128,7 +135,8 @@ class receive_inspection {
 
   inline static std::atomic<extent> now_{extent::none};
   inline static std::atomic<extent> told_{extent::none};
-  // The uninspected operations in progress:
+  // The numbers of uninspected operations in progress. If several threads may call MPI, an operation into which no
+  // envelope fits also counts as large until MPI has posted it.
   std::atomic<int> small_{0};
   std::atomic<int> large_{0};
 
