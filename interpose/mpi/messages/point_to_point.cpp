@@ -20,10 +20,9 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// Whether the buffer of a message is device memory or hpe memory. If so, asks the ranks of this machine to inspect
-// their receives.
-bool asks_if_of_device(const void* buf) {
-  if (!concerns(buf)) return false;
+// Whether a message is in device memory or hpe memory. If so, asks the ranks of this machine to inspect their receives.
+bool asks_if_of_device(const void* buf, int count) {
+  if (count == 0 || !concerns(buf)) return false;
   receive_inspection::of_process().ask_all();
   return true;
 }
@@ -187,7 +186,7 @@ taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI
   return guarded(comm, [&]() -> taken {
     const receive what{buf, count, type, source, tag, comm};
     const unadvertised_receive::call here;
-    if (asks_if_of_device(buf)) {
+    if (asks_if_of_device(buf, count)) {
       if (!hpe_can_receive(count, source, comm)) return std::nullopt;
     } else if (!may_bring_envelope(count, type, source, comm)) {
       receive_inspection::uninspected not_inspected(may_fit_envelope(count, type));
@@ -204,7 +203,7 @@ taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI
 taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   return guarded(comm, [&]() -> taken {
     if (source == MPI_PROC_NULL) return std::nullopt;
-    const bool staged = asks_if_of_device(buf);
+    const bool staged = asks_if_of_device(buf, count);
     if (staged) {
       if (!hpe_can_receive(count, source, comm)) return std::nullopt;
     } else if (!may_bring_envelope(count, type, source, comm)) {
@@ -234,7 +233,7 @@ taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MP
 taken any_recv_init(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   return guarded(comm, [&]() -> taken {
     if (!hpe_can_receive(count, source, comm)) return std::nullopt;
-    (void)asks_if_of_device(buf);
+    (void)asks_if_of_device(buf, count);
     return std::make_shared<incoming>(receive{buf, count, type, source, tag, comm}, true)->open(request);
   });
 }
@@ -243,7 +242,7 @@ taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, M
                 const char* function) {
   return guarded(MPI_Comm{}, [&]() -> taken {
     const unadvertised_receive::call receiving;
-    if (!asks_if_of_device(buf)) receive_inspection::notice();
+    if (!asks_if_of_device(buf, count)) receive_inspection::notice();
     const auto it = receive_of(buf, count, type, message);
     if (it == nullptr) return std::nullopt;
     const trace::recorded here(trace::category::mpi, function);
@@ -254,7 +253,7 @@ taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, M
 taken any_imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
   return guarded(MPI_Comm{}, [&]() -> taken {
     const unadvertised_receive::call here;
-    if (!asks_if_of_device(buf)) receive_inspection::notice();
+    if (!asks_if_of_device(buf, count)) receive_inspection::notice();
     const auto it = receive_of(buf, count, type, message);
     return it != nullptr ? taken(it->open(request)) : std::nullopt;
   });
@@ -269,7 +268,7 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
     const bool staged_send = concerns(sendbuf);
     if (dest == MPI_PROC_NULL && staged_send)
       return ::MPI_Recv(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
-    const bool of_device = asks_if_of_device(sendbuf) || asks_if_of_device(recvbuf);
+    const bool of_device = asks_if_of_device(sendbuf, sendcount) || asks_if_of_device(recvbuf, recvcount);
     const auto send =
         staged_send ? send_by_envelope(sendbuf, sendcount, sendtype, dest, sendtag, comm, {.blocking = true}) : nullptr;
     if (send != nullptr) {
@@ -321,7 +320,7 @@ taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, in
     if (dest == MPI_PROC_NULL && concerns(buf)) return ::MPI_Recv(buf, count, type, source, recvtag, comm, status);
     const unadvertised_receive::call receiving;
     const unmatched_sends::by_mpi passing(comm, dest, sendtag);
-    if (asks_if_of_device(buf)) {
+    if (asks_if_of_device(buf, count)) {
       if (!hpe_can_receive(count, source, comm)) return std::nullopt;
     } else if (!may_bring_envelope(count, type, source, comm) && !may_be_set_aside(source, comm)) {
       const receive_inspection::uninspected not_inspected(may_fit_envelope(count, type));

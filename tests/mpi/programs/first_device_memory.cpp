@@ -71,13 +71,14 @@ void receive_probe(receive_by how, std::vector<int>& into) {
 // Rank 0 sends device memory to rank 1. Returns, in both ranks, whether hpe has sent an envelope: such a send does not
 // complete before the receive has begun.
 bool sends_envelope(receive_by how = receive_by::blocking_call) {
-  constexpr int tests = 1000;
+  constexpr std::chrono::milliseconds enough{100};  // MPI completes its own send sooner
   int completed = 0;
   receive into;
   MPI_Request request = MPI_REQUEST_NULL;
   if (rank == 0) {
     MPI_Isend(numbers->data(), count, MPI_INT, 1, tag_of_probe, world, &request);
-    for (int n = 0; n < tests && completed == 0; ++n) MPI_Test(&request, &completed, MPI_STATUS_IGNORE);
+    const auto end = std::chrono::steady_clock::now() + enough;
+    while (completed == 0 && std::chrono::steady_clock::now() < end) MPI_Test(&request, &completed, MPI_STATUS_IGNORE);
   }
   MPI_Barrier(world);
   if (rank == 1) {
@@ -91,7 +92,10 @@ bool sends_envelope(receive_by how = receive_by::blocking_call) {
 
 void send(int tag, int elements = count) { MPI_Send(numbers->data(), elements, MPI_INT, 1, tag, world); }
 
+// Messages without bytes pass no device memory to MPI, whatever their buffers are.
 void nothing_in_progress() {
+  if (rank == 0) MPI_Send(nullptr, 0, MPI_INT, 1, 1, world);
+  if (rank == 1) MPI_Recv(nullptr, 0, MPI_INT, 0, 1, world, MPI_STATUS_IGNORE);
   require(!sends_envelope(), "the first message was an envelope");
   for (int n = 0; n < 3; ++n) require(sends_envelope(), "a later message was no envelope", n);
 }
@@ -145,12 +149,12 @@ void completed_and_freed_receive() {
   if (rank == 1) {
     early.begin(1);
     int completed = 0;
-    MPI_Send(nullptr, 0, MPI_INT, 0, 2, world);
+    MPI_Send(&completed, 1, MPI_INT, 0, 2, world);
     while (completed == 0) MPI_Request_get_status(early.request, &completed, MPI_STATUS_IGNORE);
     MPI_Request_free(&early.request);
   } else {
-    MPI_Recv(nullptr, 0, MPI_INT, 1, 2, world, MPI_STATUS_IGNORE);
     std::vector<int> ordinary(count);
+    MPI_Recv(ordinary.data(), 1, MPI_INT, 1, 2, world, MPI_STATUS_IGNORE);
     MPI_Send(ordinary.data(), count, MPI_INT, 1, 1, world);
   }
   MPI_Barrier(world);
@@ -349,7 +353,8 @@ void exchange_during(void (*exchange)(int* into, MPI_Status* status)) {
 
 void sendrecv() {
   exchange_during([](int* into, MPI_Status* status) {
-    MPI_Sendrecv(nullptr, 0, MPI_INT, MPI_PROC_NULL, 5, into, count, MPI_INT, 0, 1, world, status);
+    const std::vector<int> ordinary(count);
+    MPI_Sendrecv(ordinary.data(), 0, MPI_INT, MPI_PROC_NULL, 5, into, count, MPI_INT, 0, 1, world, status);
   });
 }
 
