@@ -51,6 +51,30 @@ TEST(mpi_4, LargeCounts) {
   });
 }
 
+// hpe sends the messages by its own protocol.
+TEST(mpi_4, ReceivesWithLargeCountsGetLargeMessages) {
+  constexpr int many = 1 << 20;
+  const int to = next_rank();
+  const int from = previous_rank();
+  for (int message = 0; message < 3; ++message)
+    same_as_on_host(many, many, [&](buffers b) {
+      MPI_Request sending = MPI_REQUEST_NULL;
+      MPI_Request receiving = MPI_REQUEST_NULL;
+      MPI_Isend(b.send, many, type, to, message, world, &sending);
+      if (message == 0) {
+        MPI_Recv_c(b.receive, many, type, from, message, world, MPI_STATUS_IGNORE);
+      } else if (message == 1) {
+        MPI_Irecv_c(b.receive, many, type, from, message, world, &receiving);
+      } else {
+        MPI_Recv_init_c(b.receive, many, type, from, message, world, &receiving);
+        MPI_Start(&receiving);
+      }
+      if (message > 0) MPI_Wait(&receiving, MPI_STATUS_IGNORE);
+      if (message > 1) MPI_Request_free(&receiving);
+      MPI_Wait(&sending, MPI_STATUS_IGNORE);
+    });
+}
+
 // Datatypes from constructors with large counts. MPI_Type_get_contents_c returns the contents of these datatypes in
 // another form.
 TEST(mpi_4, TypesOfLargeConstructors) {
