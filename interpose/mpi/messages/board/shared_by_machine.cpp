@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 
 namespace hpe::interpose::mpi {
@@ -26,10 +27,12 @@ void* map_file(const std::string& name, std::size_t bytes) {
 
 }  // namespace
 
-// The memory is a file in /dev/shm whose name contains the job's number. A rank removes the name only after all ranks
-// have opened the file.
+// The memory is a file in /dev/shm. Its name contains the job's number, and the machine's first rank, because machines
+// in the sense of MPI may share /dev/shm (containers, for example). A rank removes the name only after all ranks have
+// opened the file.
 void* shared_by_machine(const job& of, std::string_view use, std::size_t bytes, MPI_Comm machine) {
-  const std::string name = fmt::format("/hpe-mpi-{:016x}{:016x}-{}", of.id[0], of.id[1], use);
+  const auto first = std::ranges::find(of.same_machine, true) - of.same_machine.begin();
+  const std::string name = fmt::format("/hpe-mpi-{:016x}{:016x}-{}-{}", of.id[0], of.id[1], first, use);
   void* const mapped = map_file(name, bytes);
   int all = mapped != nullptr ? 1 : 0;
   HPE_REAL(Allreduce)
