@@ -287,12 +287,11 @@ outgoing::host_copy outgoing::packed() const {
 // Like packed(). If this fails, stores the error in `failure` and returns zeros, because the receiver waits for the
 // message.
 outgoing::host_copy outgoing::packed_or_zeros(std::optional<error>& failure) const {
-  try {
-    return packed();
-  } catch (const error& e) {
-    failure = e;
-    return std::make_shared<std::byte[]>(what_.rows.bytes());
-  }
+  host_copy result;
+  first_failure its;
+  its.attempt([&] { result = packed(); });
+  failure = its.what();
+  return result != nullptr ? result : std::make_shared<std::byte[]>(what_.rows.bytes());
 }
 
 // Copies the bytes to the host and completes the send, so that the program may change its buffer. When the receiver of

@@ -26,6 +26,7 @@ receive_inspection& receive_inspection::of_process() {
 void receive_inspection::open(const job& of) noexcept {
   const bool all_near = std::find(of.same_machine.begin(), of.same_machine.end(), false) == of.same_machine.end();
   if (all_near && offer_board::current() != nullptr) return;
+  all_inspect_ = true;
   now_ = extent::large;
   tell();
 }
@@ -47,7 +48,7 @@ bool receive_inspection::accepts_envelope(int rank, std::size_t bytes) noexcept 
   const offer_board* const board = offer_board::current();
   const bool is_short = bytes < envelope_bytes;
   if (board == nullptr || !job::current()->is_near(rank)) return !is_short;
-  return is_short ? board->looks(rank) : board->takes_envelopes(rank);
+  return is_short ? board->looks(rank) : all_inspect_ || board->takes_envelopes(rank);
 }
 
 bool receive_inspection::is_asked() noexcept {

@@ -133,6 +133,7 @@ class receive_inspection {
   void tell() noexcept;
   void end(int small, int large) noexcept;
 
+  inline static bool all_inspect_ = false;  // whether all ranks of the job inspect receives from MPI_Init on
   inline static std::atomic<extent> now_{extent::none};
   inline static std::atomic<extent> told_{extent::none};
   // The numbers of uninspected operations in progress. If several threads may call MPI, an operation into which no
