@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "interpose/mpi/messages/board/receive_inspection.h"
+#include "interpose/mpi/messages/job.h"
 #include "interpose/mpi/messages/message_progress.h"
 
 // Each start of an operation ends in end(). end() stores the results, sets over_, after which other threads may read
@@ -41,8 +42,9 @@ message::message(MPI_Comm comm, bool persistent)
 int message::open(MPI_Request* request) {
   if (persistent) {
     if (const int failed = make(); failed != MPI_SUCCESS) return failed;
-    const int result =
-        HPE_REAL(Recv_init)(nullptr, 0, handles::get().byte, MPI_PROC_NULL, 0, handles::get().comm_world, request);
+    // The program's handle, which MPI never starts. It is no receive from MPI_PROC_NULL, because in MPICH 4.0.2, later
+    // persistent collectives do not end after such a request has been freed.
+    const int result = HPE_REAL(Recv_init)(nullptr, 0, handles::get().byte, 0, 0, job::current()->self, request);
     if (result == MPI_SUCCESS) pending_table::all().add(*request, shared_from_this());
     return result;
   }
@@ -101,11 +103,7 @@ int message::wait(MPI_Status* status) {
 int message::begin() {
   receive_inspection::notice();
   if (object() == mpi_object(no_object{})) return raise(no_object{}, MPI_ERR_COMM);  // the program has disconnected it
-  try {
-    return start_with_request();
-  } catch (const error& e) {
-    return raise(object(), e);
-  }
+  return raise_errors(object(), [&] { return start_with_request(); });
 }
 
 int message::finish(const MPI_Status*) {
@@ -147,12 +145,12 @@ void message::conclude_with_new_error(const MPI_Status& status, int code) {
 
 void message::end(const MPI_Status& status) {
   status_ = status;
-  progress::of_process().over();
   const auto self = shared_from_this();
   const MPI_Request mine = current_;
   const bool has_request = std::exchange(has_request_, false);
   over_.store(true, std::memory_order_release);
   if (has_request) HPE_REAL(Grequest_complete)(mine);
+  progress::of_process().over();  // last: a wait of the program calls MPI only if MPI needs nothing of hpe any more
 }
 
 }  // namespace hpe::interpose::mpi
