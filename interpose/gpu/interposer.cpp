@@ -100,7 +100,10 @@ void interposer::forget_contexts() {
   if (host_calls* const calls = calls_.load(std::memory_order_acquire)) calls->forget_contexts();
   adopted_.drop_all();
   contexts_.clear();
-  if (const int ended = program_.forget_captures(); ended != 0)
+}
+
+void interposer::forget_captures(CUcontext which) {
+  if (const int ended = program_.forget_captures(which); ended != 0)
     memory_kinds::each([&](memory_kind& kind) { kind.change_captures(-ended); });
 }
 

@@ -72,6 +72,9 @@ class interposer {
   /// To be called before a context may be destroyed. Discards the records of the memory that CPU code, libc and MPI
   /// calls have used, and releases hpe's streams and buffers in all contexts.
   void forget_contexts();
+  /// To be called before a context ends, with the context, or with null if hpe does not know which context ends.
+  /// Discards the records of captures in the context.
+  void forget_captures(CUcontext which);
 
  private:
   interposer();

@@ -259,8 +259,10 @@ class device {
 
   /// Waits while a stream of this device contains very many unfinished commands, because further commands would use
   /// host memory, or block in the driver. Code that may queue any number of commands must call this before each
-  /// command, without holding a lock that other threads need.
-  virtual void await_room() {}
+  /// command, without holding a lock that other threads need. `next`: the stream of the next command, if it stands for
+  /// a stream of the program; then other streams of this kind do not count, because the program's streams are
+  /// independent.
+  virtual void await_room(const stream* /*next*/) {}
 };
 
 /// Device memory that processes of one machine share, as a range of an open file. A soft device can map only files of

@@ -62,7 +62,7 @@ void await_room(const region_range& bytes, device::device_set& devices) {
     bytes.require_alive();
     bytes.region->for_each_home(bytes.range, [&](unsigned home, byte_range) { homes |= std::uint64_t{1} << home; });
   }
-  for (; homes != 0; homes &= homes - 1) devices.at(static_cast<unsigned>(std::countr_zero(homes))).await_room();
+  for (; homes != 0; homes &= homes - 1) devices.at(static_cast<unsigned>(std::countr_zero(homes))).await_room(nullptr);
 }
 
 bool host_has(coherence::block_state state) noexcept {

@@ -14,6 +14,7 @@
 
 #include "runtime/base/granule.h"
 #include "runtime/device/cuda/cuda_set.h"
+#include "runtime/device/cuda/cuda_stream.h"
 #include "runtime/os/virtual_memory.h"
 #include "tests/device/failing_driver.h"
 #include "tests/device/kernels.h"
@@ -205,7 +206,7 @@ TEST_P(driver_failures, a_program_that_awaits_room_keeps_the_queue_of_the_driver
   std::atomic<int> queued{0};
   std::thread program([&] {
     for (; queued < many; ++queued) {
-      m.device().await_room();
+      m.device().await_room(nullptr);
       m.launch();
     }
   });
@@ -215,6 +216,35 @@ TEST_P(driver_failures, a_program_that_awaits_room_keeps_the_queue_of_the_driver
   hold_work(false);
   program.join();
   EXPECT_TRUE(m.set().wait(m.stream().last(), in(5s)));
+}
+
+// A program's streams are independent: a long queue of one delays no work of another.
+TEST_P(driver_failures, a_program_awaits_no_room_on_its_other_streams) {
+  failing_machine m;
+  ASSERT_TRUE(m.holds(0));
+  hpe::device::stream& other = m.device().create_stream(priority::launch);
+  CUstream elsewhere = nullptr;
+  other.enqueue([&](void* stream) {
+    elsewhere = static_cast<CUstream>(stream);
+    return 0;
+  });
+  hold_work(true);
+  for (int n = 0; n < 400; ++n)
+    m.stream().enqueue([&](void*) {
+      auto& own = static_cast<hpe::device::cuda::cuda_stream&>(m.stream());
+      own.ends_on(elsewhere, hpe::device::cuda::cuda_stream::openness::none);
+      return 0;
+    });
+  std::atomic<bool> has_room{false};
+  std::thread of_same([&] {
+    m.device().await_room(&m.stream());
+    has_room = true;
+  });
+  m.device().await_room(&other);
+  std::this_thread::sleep_for(200ms);
+  EXPECT_FALSE(has_room);
+  hold_work(false);
+  of_same.join();
 }
 
 TEST_P(driver_failures, a_call_that_kills_the_context_loses_the_device_and_nothing_waits) {

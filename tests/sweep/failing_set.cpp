@@ -183,7 +183,7 @@ class failing_device final : public device::device {
   [[nodiscard]] bool withhold(std::size_t bytes) noexcept override { return real_.withhold(bytes); }
   void restore(std::size_t bytes) noexcept override { real_.restore(bytes); }
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override { return real_.can_access(peer); }
-  void await_room() override { real_.await_room(); }
+  void await_room(const hpe::device::stream* /*next*/) override { real_.await_room(nullptr); }
   std::unique_ptr<hpe::device::recorded_work> record(const std::function<int(void*)>& function) override {
     return real_.record(function);
   }

@@ -46,39 +46,62 @@ CUresult CUDAAPI make_green(CUgreenCtx* made, CUdevResourceDesc resources, CUdev
   return result;
 }
 
-template <auto Entry>
-CUresult CUDAAPI end_green(CUgreenCtx green) {
-  if (interposer* const hpe = interposer::started()) {
-    CUcontext context = nullptr;
-    const auto context_of = hpe->driver().cuCtxFromGreenCtx;
-    if (context_of != nullptr && context_of(&context, green) == CUDA_SUCCESS)
-      memory_kinds::each([&](memory_kind& kind) { kind.ends(context); });
-    hpe->forget_contexts();
-    hpe->program().remove_green(green);
-  }
-  parameter_sizes::of_process().forget();  // as unload() does
-  return (real.*Entry)(green);
+// To be called before a call that may destroy a context and free the memory in it. `ended`: null if the context is not
+// known.
+inline void prepare_end(CUcontext ended) {
+  memory_kinds::each([&](memory_kind& kind) { kind.ends(ended); });
+  if (interposer* const hpe = interposer::started()) hpe->forget_contexts();
 }
 
-// The hook for an entry that may destroy a context and free the memory in it.
-template <auto Entry, class Which>
-CUresult CUDAAPI context_change(Which which) {
-  CUcontext ended = nullptr;
-  if constexpr (std::is_same_v<Which, CUcontext>) ended = which;
-  memory_kinds::each([&](memory_kind& kind) { kind.ends(ended); });
-  if (interposer* const hpe = interposer::started()) {
-    hpe->forget_contexts();
-    if constexpr (std::is_same_v<Which, CUcontext>) hpe->program().remove(which);
-  }
-  if constexpr (!std::is_same_v<Which, CUmemoryPool>) parameter_sizes::of_process().forget();  // as unload() does
-  return (real.*Entry)(which);
+// Likewise, unless the call destroys only memory.
+inline void prepare_end_of_context(CUcontext ended) {
+  prepare_end(ended);
+  if (interposer* const hpe = interposer::started()) hpe->forget_captures(ended);
+  parameter_sizes::of_process().forget();  // as unload() does
+}
+
+// The code of a context ends with the context, and new kernels may get the handles of its kernels.
+inline CUresult with_code_ended(CUresult result) {
+  if (result == CUDA_SUCCESS) tell_code({code_step::unloaded, nullptr, nullptr, nullptr});
+  return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI end_green(CUgreenCtx green) {
+  CUcontext context = nullptr;
+  interposer* const hpe = interposer::started();
+  if (hpe != nullptr && hpe->driver().cuCtxFromGreenCtx != nullptr &&
+      hpe->driver().cuCtxFromGreenCtx(&context, green) != CUDA_SUCCESS)
+    context = nullptr;
+  prepare_end_of_context(context);
+  if (hpe != nullptr) hpe->program().remove_green(green);
+  return with_code_ended((real.*Entry)(green));
+}
+
+template <auto Entry>
+CUresult CUDAAPI end_context(CUcontext context) {
+  prepare_end_of_context(context);
+  if (interposer* const hpe = interposer::started()) hpe->program().remove(context);
+  return with_code_ended((real.*Entry)(context));
+}
+
+template <auto Entry>
+CUresult CUDAAPI release_context(CUdevice device) {
+  prepare_end_of_context(nullptr);
+  return (real.*Entry)(device);
+}
+
+template <auto Entry>
+CUresult CUDAAPI end_pool(CUmemoryPool pool) {
+  prepare_end(nullptr);
+  return (real.*Entry)(pool);
 }
 
 template <auto Entry>
 CUresult CUDAAPI reset_context(CUdevice device) {
   if (const auto elsewhere = memory_kinds::first([&](memory_kind& kind) { return kind.reset(device); }))
     return *elsewhere;
-  return context_change<Entry>(device);
+  return with_code_ended(release_context<Entry>(device));
 }
 
 }  // namespace

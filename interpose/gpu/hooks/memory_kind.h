@@ -17,6 +17,7 @@
 #include "runtime/base/box.h"
 #include "runtime/base/function_ref.h"
 #include "runtime/base/log.h"
+#include "runtime/device/cuda/cuda_stream.h"
 #include "runtime/device/device.h"
 
 namespace hpe::cuda_hooks {
@@ -131,10 +132,10 @@ class memory_kind {
   /// Called with 1 before the program begins the capture of a stream, and with the negative number of captures after
   /// captures have ended, or before calls that end them by destroying the stream or context.
   virtual void change_captures(int /*by*/) {}
-  /// Called where the program can tell apart the earlier and the later work of a stream: before it lets the stream wait
-  /// for an event, a value in memory or a function, and after it has recorded an event on the stream or has waited for
-  /// the stream's work (has_waited). Without a stream: all streams of the process.
-  virtual void divided(std::optional<CUstream> /*stream*/, bool /*has_waited*/) {}
+  /// Called where the program can tell apart the earlier and the later work of a stream: before it lets the stream
+  /// wait, and after it has put a mark between the two or has waited for the stream's work. Without a stream: all
+  /// streams of the process.
+  virtual void divided(std::optional<CUstream> /*stream*/, device::cuda::division /*where*/) {}
   virtual void code(const program_code_event& /*event*/) {}
 
   // ---- work

@@ -95,7 +95,11 @@ class memory_of_hpe final : public memory_kind {
   // hpe does not reset a context with hpe memory, because hpe's own work runs in this context; it only frees the
   // program's memory.
   std::optional<CUresult> reset(CUdevice device) override {
-    return with<oversubscribed>([&](oversubscribed& all) { return std::optional(all.free_all(device)); });
+    const auto frees_other = [](CUdeviceptr address) {
+      with<spreading>([&](spreading& all) { all.frees_other(address); });
+      interposer::started()->gives_back(address);
+    };
+    return with<oversubscribed>([&](oversubscribed& all) { return std::optional(all.free_all(device, frees_other)); });
   }
 
   std::optional<device_range> range_at(CUdeviceptr address) override {
@@ -131,8 +135,8 @@ class memory_of_hpe final : public memory_kind {
   }
   void change_captures(int by) override { oversubscribed::change_captures(by); }
   // A wait for the earlier work must not include the later work.
-  void divided(std::optional<CUstream> stream, bool has_waited) override {
-    with<oversubscribed>([&](oversubscribed& all) { all.divided(stream, has_waited); });
+  void divided(std::optional<CUstream> stream, device::cuda::division where) override {
+    with<oversubscribed>([&](oversubscribed& all) { all.divided(stream, where); });
   }
 
   std::optional<CUresult> run(const device_call& call, queue_part queue) override {

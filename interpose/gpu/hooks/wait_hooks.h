@@ -41,8 +41,10 @@ class waiting_driver_call : trace::awaited {
       : awaited({words_for_call, entry, reinterpret_cast<std::uintptr_t>(handle)}) {}
 };
 
-inline void tell_divided(std::optional<CUstream> stream, bool has_waited = false) {
-  memory_kinds::each([&](memory_kind& kind) { kind.divided(stream, has_waited); });
+using device::cuda::division;
+
+inline void tell_divided(std::optional<CUstream> stream, division where) {
+  memory_kinds::each([&](memory_kind& kind) { kind.divided(stream, where); });
 }
 
 // Lets the kinds of memory observe a step, if `result` is CUDA_SUCCESS, or an error of the context, whose work has
@@ -58,7 +60,7 @@ using order_kind = order_step::kind;
 inline CUresult dividing(std::optional<CUstream> stream, CUresult result, const order_step& step) {
   const bool waited =
       step.what == order_step::kind::waited_for_stream || step.what == order_step::kind::waited_for_context;
-  if (result == CUDA_SUCCESS) tell_divided(stream, waited);
+  if (result == CUDA_SUCCESS) tell_divided(stream, waited ? division::waited : division::mark);
   return ordered(result, step);
 }
 
@@ -125,7 +127,7 @@ CUresult CUDAAPI record_event(CUevent event, CUstream stream, Flags... flags) {
 }
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI let_stream_wait(CUstream stream, CUevent event, unsigned flags) {
-  tell_divided(named(stream, Flavour));
+  tell_divided(named(stream, Flavour), division::before_wait);
   return ordered((real.*Entry)(stream, event, flags),
                  {.what = order_kind::stream_waits, .stream = named(stream, Flavour), .event = event});
 }
@@ -133,7 +135,7 @@ template <auto Entry, flavour Flavour>
 CUresult CUDAAPI let_stream_wait_outside(const CUexternalSemaphore* what,
                                          const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS* how, unsigned count,
                                          CUstream stream) {
-  tell_divided(named(stream, Flavour));
+  tell_divided(named(stream, Flavour), division::before_wait);
   return ordered((real.*Entry)(what, how, count, stream),
                  {.what = order_kind::stream_waits, .stream = named(stream, Flavour)});
 }

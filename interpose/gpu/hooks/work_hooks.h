@@ -103,14 +103,14 @@ struct watched_function {
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI queue_host_function(CUstream stream, CUhostFn call, void* argument) {
-  tell_divided(named(stream, Flavour));
+  tell_divided(named(stream, Flavour), division::before_wait);
   return watched_function<>::queue(named(stream, Flavour), call, argument, [&](CUhostFn function, void* with) {
     return (real.*Entry)(stream, function, with);
   });
 }
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI queue_callback(CUstream stream, CUstreamCallback call, void* argument, unsigned flags) {
-  tell_divided(named(stream, Flavour));
+  tell_divided(named(stream, Flavour), division::before_wait);
   return watched_function<CUstream, CUresult>::queue(
       named(stream, Flavour), call, argument,
       [&](CUstreamCallback function, void* with) { return (real.*Entry)(stream, function, with, flags); });
@@ -166,7 +166,7 @@ inline void warn_of_wait(CUdeviceptr address) {
 
 template <auto Entry, class Value>
 CUresult CUDAAPI await_value(CUstream stream, CUdeviceptr address, Value value, unsigned flags) {
-  tell_divided(named(stream, legacy));
+  tell_divided(named(stream, legacy), division::before_wait);
   if (adopted_memory::any()) [[unlikely]]
     warn_of_wait(address);
   const auto wait = [&] {
@@ -179,9 +179,16 @@ CUresult CUDAAPI await_value(CUstream stream, CUdeviceptr address, Value value, 
                  {.what = order_kind::stream_waits, .stream = named(stream, legacy)});
 }
 
+template <auto Entry, class Value>
+CUresult CUDAAPI write_value(CUstream stream, CUdeviceptr address, Value value, unsigned flags) {
+  const CUresult result = any_work<Entry>(stream, address, value, flags);
+  if (result == CUDA_SUCCESS) tell_divided(named(stream, legacy), division::mark);
+  return result;
+}
+
 template <auto Entry>
 CUresult CUDAAPI batch(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations, unsigned flags) {
-  tell_divided(named(stream, legacy));
+  tell_divided(named(stream, legacy), division::before_wait);
   if (adopted_memory::any() && operations != nullptr) [[unlikely]]
     for (unsigned i = 0; i < count; ++i)
       if (const auto op = operations[i].operation;

@@ -64,8 +64,8 @@ void beside_streams::end_open() noexcept {
   each_own(std::nullopt, [](cuda_stream& each) { each.end_open(cuda_stream::all, cuda_stream::opening::awaited); });
 }
 
-void beside_streams::divide(std::optional<CUstream> program, bool has_waited) noexcept {
-  each_own(program, [&](device::cuda::cuda_stream& each) { each.divide(has_waited); });
+void beside_streams::divide(std::optional<CUstream> program, device::cuda::division where) noexcept {
+  each_own(program, [&](device::cuda::cuda_stream& each) { each.divide(where); });
 }
 
 void beside_streams::ends(CUstream program) noexcept {

@@ -44,7 +44,7 @@ class beside_streams {
   void end_open() noexcept;
   /// Calls cuda_stream::divide() for the hpe streams of one stream of the program, or, without a stream, for all hpe
   /// streams.
-  void divide(std::optional<CUstream> program, bool has_waited) noexcept;
+  void divide(std::optional<CUstream> program, device::cuda::division where) noexcept;
 
   /// Makes all later work on stream `later` wait for the work that is queued on stream `earlier` so far. Returns the
   /// driver's result.

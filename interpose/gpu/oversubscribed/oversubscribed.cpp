@@ -203,7 +203,7 @@ std::optional<CUresult> oversubscribed::free(CUdeviceptr address) {
   }
 }
 
-CUresult oversubscribed::free_all(CUdevice device) {
+CUresult oversubscribed::free_all(CUdevice device, function_ref<void(CUdeviceptr)> frees_other) {
   CUcontext context = nullptr;
   if (const CUresult found = cu_.cuDevicePrimaryCtxRetain(&context, device); found != CUDA_SUCCESS) return found;
   CUresult waited = CUDA_SUCCESS;
@@ -214,7 +214,11 @@ CUresult oversubscribed::free_all(CUdevice device) {
   cu_.cuDevicePrimaryCtxRelease(device);
   if (const auto number = number_of(device))
     for (const program_object& object : objects_.on(*number)) (void)free(object.base);
-  if (cu_.cuMemFree != nullptr) by_driver_.end(context, [&](CUdeviceptr address) { cu_.cuMemFree(address); });
+  if (cu_.cuMemFree != nullptr)
+    by_driver_.end(context, [&](CUdeviceptr address) {
+      frees_other(address);
+      cu_.cuMemFree(address);
+    });
   give_back_freed();
   return waited;
 }

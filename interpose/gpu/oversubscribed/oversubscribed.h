@@ -89,8 +89,9 @@ class oversubscribed {
   /// starts at the address.
   [[nodiscard]] std::optional<CUresult> free(CUdeviceptr address);
   /// Replaces the reset of a device's primary context: waits for the work in the context, frees the allocations on the
-  /// device, also those of the driver that are counted, and returns the result of the wait.
-  CUresult free_all(CUdevice device);
+  /// device, also those of the driver that are counted, and returns the result of the wait. Calls frees_other(address)
+  /// before it frees an allocation of the driver.
+  CUresult free_all(CUdevice device, function_ref<void(CUdeviceptr)> frees_other);
 
   /// To be called before a stream of the program, or a context that the program has created, is destroyed.
   void ends(CUstream stream) noexcept { beside_.ends(stream); }
@@ -100,7 +101,7 @@ class oversubscribed {
   }
   /// See memory_kind::divided. hpe later waits for the earlier work, and not for the program's next work on the stream,
   /// unless both may use any memory.
-  void divided(std::optional<CUstream> stream, bool has_waited) noexcept { beside_.divide(stream, has_waited); }
+  void divided(std::optional<CUstream> stream, device::cuda::division where) noexcept { beside_.divide(stream, where); }
   /// See memory_kind::change_captures. hpe leaves no command open (cuda_stream) during captures, because it could not
   /// record the command's event on a stream that is being captured.
   static void change_captures(int by) noexcept {

@@ -70,9 +70,10 @@ int program_contexts::ends_capture(CUstream stream) {
   return 1;
 }
 
-int program_contexts::forget_captures() {
+int program_contexts::forget_captures(CUcontext which) {
   const lock_guard lock(mutex_);
-  return static_cast<int>(std::exchange(captured_, {}).size());
+  return static_cast<int>(
+      std::erase_if(captured_, [&](const auto& c) { return which == nullptr || c.second == which; }));
 }
 
 bool program_contexts::captures(CUcontext context) const {

@@ -59,9 +59,10 @@ class program_contexts {
   /// context. Return the number of captures that were added to the record, or removed.
   int begins_capture(CUstream stream);
   int ends_capture(CUstream stream);
-  /// To be called before a context is destroyed. Discards the records of all captures, because the captures in that
-  /// context end, and a later context may have the same handle. Returns their number.
-  int forget_captures();
+  /// To be called before a context is destroyed. Discards the records of its captures, because they end, and a later
+  /// context may have the same handle. `which`: null if hpe does not know the context; then all captures. Returns their
+  /// number.
+  int forget_captures(CUcontext which);
 
   /// Whether any stream of a context is in a capture.
   [[nodiscard]] bool captures(CUcontext context) const;

@@ -268,7 +268,7 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
   const std::uint64_t settled_before = settled.load();
   const bool is_settled = is_anywhere && all.epoch() == settled_before;
   if (is_settled) try {
-      with_.devices.at(device).await_room();
+      with_.devices.at(device).await_room(on);
       submission work(with_, accesses_of(device, usage, true), {}, memory);
       if (const auto end = work.submit_anywhere(all, homes_in_reach(device), settled_before,
                                                 [&](point_set& after) { return queue_after(work, after); })) {
@@ -288,7 +288,7 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
   std::vector<device_access> accesses = accesses_of(device, usage);
   for (const device_access& each : accesses)
     if (!each.concurrent) announced_.wait_before(*each.region, each.range, each.mode != HPE_IN);
-  with_.devices.at(device).await_room();
+  with_.devices.at(device).await_room(on);
   submission work(with_, std::move(accesses), usage.in_reach ? submission::preparation() : move_here, memory,
                   !is_settled);
   point_set before;
@@ -341,7 +341,7 @@ void launcher::queue_together(std::span<const Part> parts, const std::string& na
   };
   for (const device_access& each : accesses)
     if (!each.concurrent) announced_.wait_before(*each.region, each.range, each.mode != HPE_IN);
-  for (const Part& p : parts) with_.devices.at(p.device).await_room();
+  for (const Part& p : parts) with_.devices.at(p.device).await_room(nullptr);
   submission work(with_, std::move(accesses), bring_into_reach, memory);
   work.submit_together([&](const point_set& after, std::vector<timepoint>& points) { command(work, after, points); });
   counters::add(count_.launches, parts.size());
@@ -414,7 +414,7 @@ timepoint launcher::record(unsigned device, const std::function<int(void*)>& fun
    private:
     std::set<region*> there_;
   } held;
-  with_.devices.at(device).await_room();
+  with_.devices.at(device).await_room(nullptr);
   {
     const submission bring(with_, accesses_of(device, usage), [&](const device_access& access) {
       access.region->mutex.assert_held();

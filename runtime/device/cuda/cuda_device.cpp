@@ -288,11 +288,13 @@ stream& cuda_device::create_stream(priority level) {
   return made;
 }
 
-void cuda_device::await_room() {
+void cuda_device::await_room(const stream* next) {
   std::vector<const cuda_stream*> crowded;
   {
     const std::lock_guard lock(mutex_);
-    std::ranges::copy_if(streams_, std::back_inserter(crowded), &cuda_stream::is_crowded);
+    std::ranges::copy_if(streams_, std::back_inserter(crowded), [&](const cuda_stream* s) {
+      return s->is_crowded() && (next == nullptr || s == next || !s->ends_elsewhere());
+    });
   }
   for (const cuda_stream* s : crowded)
     if (const timepoint point = s->end_of_crowd(); !point.none())

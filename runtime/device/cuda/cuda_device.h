@@ -54,7 +54,7 @@ class cuda_device final : public device {
   std::unique_ptr<recorded_work> record(const std::function<int(void*)>& function) override {
     return recorder_.record(function);
   }
-  void await_room() override;
+  void await_room(const stream* next) override;
 
   // For the GPU's cuda_set and cuda_streams:
 

@@ -200,11 +200,13 @@ void cuda_stream::end_open(std::uint64_t value, opening now) noexcept {
   close();
 }
 
-void cuda_stream::divide(bool has_waited) noexcept {
+void cuda_stream::divide(division where) noexcept {
   if (open_.load() == 0) return;
-  if (lasts_.load()) return divided_.store(true);
+  // The open command's event would follow what the stream waits for.
+  const bool ends_lasting = where == division::before_wait;
+  if (lasts_.load() && !ends_lasting) return divided_.store(true);
   const std::lock_guard lock(queue_);
-  if (!lasts_.load(std::memory_order_relaxed)) close(has_waited);
+  if (!lasts_.load(std::memory_order_relaxed) || ends_lasting) close(where == division::waited);
 }
 
 bool cuda_stream::join(std::uint64_t value, function_ref<void()> queue) {

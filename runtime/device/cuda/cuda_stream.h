@@ -32,6 +32,13 @@ namespace hpe::device::cuda {
 class cuda_set;
 class cuda_device;
 
+/// What divides the earlier work of a stream from the later work, as the program can notice it.
+enum class division : std::uint8_t {
+  mark,        ///< the device notes the end of the earlier work: an event, a value in memory
+  waited,      ///< the program has waited for the earlier work, so the stream may be idle; then it needs no event
+  before_wait  ///< the stream waits for something before the later work: an event, a value, a function of the program
+};
+
 class cuda_stream final : public stream {
  public:
   static constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
@@ -96,12 +103,14 @@ class cuda_stream final : public stream {
   void ends_on(CUstream other, openness how) noexcept {
     end_ = other;
     openness_ = how;
+    ends_elsewhere_.store(true, std::memory_order_relaxed);
   }
+  /// Whether any command of this stream has ended on another stream.
+  [[nodiscard]] bool ends_elsewhere() const noexcept { return ends_elsewhere_.load(std::memory_order_relaxed); }
   /// To be called when the program can wait for the work queued so far, but not for later work. Ends the open command,
-  /// if there is one, unless all its work is lasting; such a command ends before other work is submitted. has_waited:
-  /// whether the stream on which the command ends may be idle, because the program has just waited; then hpe asks the
-  /// driver, and an idle stream needs no event.
-  void divide(bool has_waited) noexcept;
+  /// if there is one. But a command whose work is all lasting ends only before other work is submitted, unless `where`
+  /// is division::before_wait.
+  void divide(division where) noexcept;
   /// If the command with this number is open, calls queue(), which may queue work on the stream on which the command
   /// ends, so that the work becomes part of the command. Otherwise returns false.
   bool join(std::uint64_t value, function_ref<void()> queue);
@@ -187,10 +196,11 @@ class cuda_stream final : public stream {
   std::atomic<std::uint64_t> submitted_{0};
   std::atomic<std::uint64_t> entries_{0};  // the entries in a hardware queue that all commands so far have needed
   // The members below are guarded by queue_.
-  CUstream end_ = nullptr;              // if not null: the stream on which the command being queued ends
-  openness openness_ = openness::none;  // how long that command may stay open
-  std::atomic<std::uint64_t> open_{0};  // the number of the open command; 0: none. May be read without queue_.
-  std::atomic<bool> lasts_{false};      // whether all work of the open command is lasting. May be read without queue_.
+  CUstream end_ = nullptr;                   // if not null: the stream on which the command being queued ends
+  openness openness_ = openness::none;       // how long that command may stay open
+  std::atomic<std::uint64_t> open_{0};       // the number of the open command; 0: none. May be read without queue_.
+  std::atomic<bool> ends_elsewhere_{false};  // may be read without queue_
+  std::atomic<bool> lasts_{false};    // whether all work of the open command is lasting. May be read without queue_.
   std::atomic<bool> divided_{false};  // whether divide() has left the open command open. May be changed without queue_.
   unsigned joined_ = 0;               // the pieces of work that have joined the open command
   CUstream open_end_ = nullptr;       // the stream on which the open command ends

@@ -6,10 +6,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <functional>
+#include <future>
 #include <new>
 #include <optional>
 #include <random>
@@ -383,6 +387,37 @@ TEST_F(Copies, OfSizesBeyondTheAddressSpaceAreTheDrivers) {
   c.Height = (most >> 20) + 3;  // the product of width and height wraps around to 2 MiB
   EXPECT_EQ(cuMemcpy2D(&c), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemcpyHtoD(device, source.data(), most), CUDA_ERROR_INVALID_VALUE);
+}
+
+// A copy that waits for earlier work of its stream holds none of the buffers that all streams share.
+TEST_F(Copies, DoNotWaitForADownloadWhoseStreamIsBusy) {
+  CUstream busy = nullptr;
+  CUstream other = nullptr;
+  ASSERT_EQ(cuStreamCreate(&busy, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  std::atomic<bool> goes_on{false};
+  const auto function = [](void* flag) {
+    while (!static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  ASSERT_EQ(cuLaunchHostFunc(busy, function, &goes_on), CUDA_SUCCESS);
+  std::vector<std::uint8_t> back(bytes);
+  const auto source = fresh(bytes);
+  const auto in_thread = [&](const std::function<CUresult()>& copy) {
+    return std::async(std::launch::async, [copy] {
+      stand_in::enter_device_0();
+      return copy();
+    });
+  };
+  auto down = in_thread([&] { return cuMemcpyDtoHAsync(back.data(), device, bytes, busy); });
+  EXPECT_EQ(down.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  auto up = in_thread([&] { return cuMemcpyHtoDAsync(device, source.data(), bytes, other); });
+  EXPECT_EQ(up.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  goes_on = true;
+  EXPECT_EQ(up.get(), CUDA_SUCCESS);
+  EXPECT_EQ(down.get(), CUDA_SUCCESS);
+  EXPECT_TRUE(holds(source)) << "seed " << seed();
+  EXPECT_EQ(cuStreamDestroy(busy), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamDestroy(other), CUDA_SUCCESS);
 }
 
 TEST_F(Copies, GoOnAfterContextsEnd) {

@@ -221,8 +221,57 @@ TEST_F(SpreadKnown, WorkOnKnownMemoryJoinsNoLaunchesFromBeforeAWait) {
   EXPECT_EQ(done.get(), CUDA_SUCCESS);
 }
 
-// When a context ends, hpe forgets how many streams are captured. If a command stayed open, its event would be recorded
-// on the captured stream, and become a part of the program's graph.
+// The function ends only when CPU code acts, which may first wait for the launches.
+TEST_F(SpreadKnown, WaitsForLaunchesDoNotIncludeALaterFunctionOfTheProgram) {
+  for (const bool knows_memory : {false, true}) {
+    SCOPED_TRACE(knows_memory);
+    ASSERT_NO_FATAL_FAILURE(knows_memory ? raise(3) : chase(3));
+    std::atomic<bool> goes_on{false};
+    const auto function = [](void* flag) {
+      while (!static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::sleep_for(1ms);
+    };
+    ASSERT_EQ(cuLaunchHostFunc(nullptr, function, &goes_on), CUDA_SUCCESS);
+    unsigned sum = 0;
+    auto read = std::async(std::launch::async, [&] {
+      stand_in::enter_device_0();
+      return hpeMemcpy(&sum, reinterpret_cast<void*>(array_), sizeof sum);
+    });
+    EXPECT_EQ(read.wait_for(10s), std::future_status::ready) << "the call waits for the function";
+    goes_on = true;
+    EXPECT_EQ(read.get(), HPE_SUCCESS);
+    EXPECT_EQ(sum, expected_);
+    ASSERT_NO_FATAL_FAILURE(expect_sum());  // also waits for the function
+  }
+}
+
+// A new kernel may have the handle of a kernel whose context has ended.
+TEST_F(SpreadKnown, KernelsAreForgottenWhenAContextEnds) {
+  ASSERT_NO_FATAL_FAILURE(raise(3));
+  CUcontext other = nullptr;
+  ASSERT_EQ(cuCtxCreate(&other, nullptr, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxDestroy(other), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
+  const unsigned before = calls_for_order();
+  ASSERT_NO_FATAL_FAILURE(raise(1));
+  EXPECT_GT(calls_for_order(), before);
+  ASSERT_NO_FATAL_FAILURE(expect_sum());
+}
+
+// If a command stayed open, its event would be recorded during the capture.
+TEST_F(SpreadKnown, CapturesGoOnAfterAPoolHasEnded) {
+  ASSERT_NO_FATAL_FAILURE(raise(3));
+  ASSERT_EQ(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemPoolDestroy(nullptr), CUDA_SUCCESS);
+  const unsigned before = stand_in::calls("cuEventRecord");
+  ASSERT_NO_FATAL_FAILURE(raise(10));
+  EXPECT_GE(stand_in::calls("cuEventRecord") - before, 10U) << "a command stays open";
+  CUgraph graph = nullptr;
+  EXPECT_EQ(cuStreamEndCapture(stream_, &graph), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(expect_sum());
+}
+
+// If a command stayed open, its event would be recorded on the captured stream, and become a part of the program's
+// graph.
 TEST_F(SpreadKnown, CapturesAreNoticedAlsoAfterAContextHasEnded) {
   ASSERT_NO_FATAL_FAILURE(raise(3, stream_));
   ASSERT_EQ(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);

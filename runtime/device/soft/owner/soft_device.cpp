@@ -168,7 +168,7 @@ void soft_device::refuse_work_of_program() const {
             index_);
 }
 
-void soft_device::await_room() {
+void soft_device::await_room(const stream* /*next*/) {
   if (crowds_ == 0) return;
   std::vector<timepoint> awaited;
   {

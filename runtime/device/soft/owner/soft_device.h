@@ -40,7 +40,7 @@ class soft_device final : public device {
   std::unique_ptr<recorded_work> record(const std::function<int(void*)>& /*function*/) override {
     refuse_work_of_program();
   }
-  void await_room() override;
+  void await_room(const stream* next) override;
 
   [[nodiscard]] unsigned index() const noexcept { return index_; }
 

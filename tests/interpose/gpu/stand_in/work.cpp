@@ -174,6 +174,7 @@ STAND_IN CUresult cuMemBatchDecompressAsync(CUmemDecompressParams* what, std::si
 STAND_IN CUresult cuStreamWriteValue32(CUstream in, CUdeviceptr to, cuuint32_t value, unsigned) {
   return COUNT(), fill(to, value, 4, 1, in, false);
 }
+STAND_IN CUresult cuMemPoolDestroy(CUmemoryPool) { return COUNT(), CUDA_SUCCESS; }
 STAND_IN CUresult cuStreamWaitValue32(CUstream, CUdeviceptr, cuuint32_t, unsigned) { return COUNT(), CUDA_SUCCESS; }
 STAND_IN CUresult cuStreamBatchMemOp(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned) {
   return COUNT(), CUDA_SUCCESS;
