@@ -219,7 +219,9 @@ std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, cons
   const writing how = what.extent().rows == 1 ? writing_to(to, bytes) : writing::past_caches;
   // A slice of new pages is so large that several chunks are needed to keep all threads busy.
   const std::size_t most_arriving = how == writing::to_new_pages ? transfer::copy_crew::most_jobs : 1;
-  CUresult result = CUDA_SUCCESS;
+  // The earlier work of the stream may wait for another thread, and this thread may need the ring's buffers. So waits
+  // for this work without a buffer.
+  CUresult result = cu_.cuStreamSynchronize(stream);
   std::size_t queued = 0;
   const auto queue = [&](pinned_ring::loan through) {
     result = through.wait();

@@ -42,7 +42,13 @@ zero_copy_trial::way zero_copy_trial::choose(const key& of, function_ref<void()>
                        number == zero_copy_from || number == zero_copy_end;
     if (!waits) return number < parts_end ? way::parts : way::zero_copy;
   }
-  await();
+  try {
+    await();
+  } catch (...) {  // the next launch waits in place of this one
+    const lock_guard lock(mutex_);
+    states_[of].launches = number;
+    throw;
+  }
   const lock_guard lock(mutex_);
   state& its = states_[of];
   const auto now = clock::now();
