@@ -11,10 +11,10 @@
 #include "interpose/mpi/messages/unmatched_sends.h"
 #include "interpose/mpi/pending.h"
 
-// Invariant: when told_ is set, no receive is in progress that hpe does not inspect and that could get an envelope. A
-// thread that begins an uninspected receive first counts the receive and then reads now_; tell() reads the counts after
-// now_ has been set. So either the thread inspects the receive, or tell() sees the count. All these accesses are
-// sequentially consistent.
+// Invariant: when inspected_as_told is set, no receive is in progress that hpe does not inspect and that could get an
+// envelope. A thread that begins an uninspected receive first counts the receive and then reads inspected_now; tell()
+// reads the counts after inspected_now has been set. So either the thread inspects the receive, or tell() sees the
+// count. All these accesses are sequentially consistent.
 
 namespace hpe::interpose::mpi {
 
@@ -26,8 +26,8 @@ receive_inspection& receive_inspection::of_process() {
 void receive_inspection::open(const job& of) noexcept {
   const bool all_near = std::find(of.same_machine.begin(), of.same_machine.end(), false) == of.same_machine.end();
   if (all_near && offer_board::current() != nullptr) return;
-  all_inspect_ = true;
-  now_ = extent::large;
+  all_ranks_inspect = true;
+  inspected_now = extent::large;
   tell();
 }
 
@@ -48,7 +48,7 @@ bool receive_inspection::accepts_envelope(int rank, std::size_t bytes) noexcept 
   const offer_board* const board = offer_board::current();
   const bool is_short = bytes < envelope_bytes;
   if (board == nullptr || !job::current()->is_near(rank)) return !is_short;
-  return is_short ? board->looks(rank) : all_inspect_ || board->takes_envelopes(rank);
+  return is_short ? board->looks(rank) : all_ranks_inspect || board->takes_envelopes(rank);
 }
 
 bool receive_inspection::is_asked() noexcept {
@@ -57,16 +57,16 @@ bool receive_inspection::is_asked() noexcept {
 }
 
 receive_inspection::extent receive_inspection::current() noexcept {
-  const extent now = now_.load();
+  const extent now = inspected_now.load();
   if (now == extent::none && !is_asked()) return now;
-  return now == extent::all && told_.load() == extent::all ? now : widened();
+  return now == extent::all && inspected_as_told.load() == extent::all ? now : widened();
 }
 
 receive_inspection::extent receive_inspection::widened() noexcept {
   const bool all = offer_board::current() != nullptr && adopted_pointers::exist();
   const extent next = all ? extent::all : extent::large;
-  extent now = now_.load();
-  while (now < next && !now_.compare_exchange_weak(now, next)) {
+  extent now = inspected_now.load();
+  while (now < next && !inspected_now.compare_exchange_weak(now, next)) {
   }
   tell();
   return std::max(now, next);
@@ -75,11 +75,11 @@ receive_inspection::extent receive_inspection::widened() noexcept {
 // An uninspected receive that is too small for an envelope does not matter here: only an erroneous program sends it an
 // envelope of full length. MPI then reports MPI_ERR_TRUNCATE, and the sender waits for an answer.
 void receive_inspection::tell() noexcept {
-  const extent now = now_.load();
+  const extent now = inspected_now.load();
   if (now == extent::none || large_.load() != 0) return;
   const extent next = small_.load() != 0 ? extent::large : now;
-  extent before = told_.load();
-  while (before < next && !told_.compare_exchange_weak(before, next)) {
+  extent before = inspected_as_told.load();
+  while (before < next && !inspected_as_told.compare_exchange_weak(before, next)) {
   }
   offer_board* const board = offer_board::current();
   if (before >= next || board == nullptr) return;
@@ -90,7 +90,7 @@ void receive_inspection::tell() noexcept {
 void receive_inspection::end(int small, int large) noexcept {
   if (small != 0) small_ -= small;
   if (large != 0) large_ -= large;
-  if (now_.load() != told_.load()) tell();
+  if (inspected_now.load() != inspected_as_told.load()) tell();
 }
 
 receive_inspection::uninspected::uninspected(bool fits_envelope) noexcept
@@ -122,13 +122,13 @@ void receive_inspection::uninspected::lasts(MPI_Request request) noexcept {
   const lock_guard lock(all.mutex_);
   try {
     all.requests_.add(request, is_large_);
-    any_request_.store(true, std::memory_order_relaxed);
+    has_requests.store(true, std::memory_order_relaxed);
   } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): see above
   }
 }
 
 receive_inspection::completion::completion(int count, const MPI_Request* requests) : now_(requests) {
-  if (!any_request_.load(std::memory_order_relaxed) || requests == nullptr || count <= 0) return;
+  if (!has_requests.load(std::memory_order_relaxed) || requests == nullptr || count <= 0) return;
   count_ = count;
   if (count <= usual) {
     std::copy_n(requests, count, few_.begin());
@@ -151,13 +151,13 @@ receive_inspection::completion::~completion() {
       if (now_[i] == before_[i]) continue;
       if (const auto was_large = all.requests_.remove(before_[i])) ++(*was_large ? large : small);
     }
-    any_request_.store(all.requests_.size() != 0, std::memory_order_relaxed);
+    has_requests.store(all.requests_.size() != 0, std::memory_order_relaxed);
   }
   all.end(small, large);
 }
 
 void receive_inspection::freed(MPI_Request request) noexcept {
-  if (!any_request_.load(std::memory_order_relaxed)) return;
+  if (!has_requests.load(std::memory_order_relaxed)) return;
   std::optional<bool> was_large;
   {
     const lock_guard lock(mutex_);

@@ -37,14 +37,14 @@ class receive_inspection {
 
   /// Whether hpe must inspect any receive that begins now. If not, hpe has taken no message out of MPI (set_aside.h).
   [[nodiscard]] static bool any() noexcept {
-    return (now_.load() != extent::none || is_asked()) && of_process().current() != extent::none;
+    return (inspected_now.load() != extent::none || is_asked()) && of_process().current() != extent::none;
   }
   /// Whether hpe must inspect a receive that begins now. `fits_envelope`: whether an envelope of full length fits into
   /// the receive buffer.
   [[nodiscard]] bool needs(bool fits_envelope) noexcept;
 
   /// Whether this rank has told other ranks that it inspects its receives, so that MPI may contain envelopes.
-  [[nodiscard]] static bool told() noexcept { return told_.load() != extent::none; }
+  [[nodiscard]] static bool told() noexcept { return inspected_as_told.load() != extent::none; }
 
   /// Whether rank `rank` of MPI_COMM_WORLD inspects its receives, so that this rank may send it a message of `bytes`
   /// bytes by envelope.
@@ -133,9 +133,9 @@ class receive_inspection {
   void tell() noexcept;
   void end(int small, int large) noexcept;
 
-  inline static bool all_inspect_ = false;  // whether all ranks of the job inspect receives from MPI_Init on
-  inline static std::atomic<extent> now_{extent::none};
-  inline static std::atomic<extent> told_{extent::none};
+  inline static bool all_ranks_inspect = false;  // whether all ranks of the job inspect receives from MPI_Init on
+  inline static std::atomic<extent> inspected_now{extent::none};
+  inline static std::atomic<extent> inspected_as_told{extent::none};
   // The numbers of uninspected operations in progress. If several threads may call MPI, an operation into which no
   // envelope fits also counts as large until MPI has posted it.
   std::atomic<int> small_{0};
@@ -143,7 +143,7 @@ class receive_inspection {
 
   mutex mutex_;
   request_table requests_ HPE_GUARDED_BY(mutex_);  // of the nonblocking ones
-  inline static std::atomic<bool> any_request_{false};
+  inline static std::atomic<bool> has_requests{false};
 };
 
 }  // namespace hpe::interpose::mpi
