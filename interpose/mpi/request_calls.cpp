@@ -1,6 +1,6 @@
 // Wrappers of the functions that complete, start and free requests, and of those that free communicators. If no
-// operation is pending, a wrapper only loads one variable and calls MPI's own function; wrappers that wait also record
-// the call for reports of stalls.
+// operation is pending, a wrapper only loads a few variables and calls MPI's own function; wrappers that wait also
+// record the call for reports of stalls.
 
 #include <array>
 

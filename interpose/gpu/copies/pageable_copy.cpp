@@ -180,11 +180,13 @@ std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, 
   };
   for (std::size_t at = 0, part = 0; at < bytes && result == CUDA_SUCCESS; at += part) {
     part = chunk_at(at, what.extent());
-    auto through = ring.try_take();
+    auto through = ring.try_take(stream);
+    if (!through && at == 0) return std::nullopt;
     if (!through) {
       queue_last();  // two threads that hold a buffer while they wait for another one could deadlock
-      through = ring.take();
+      through = ring.try_take(stream);
     }
+    if (!through) through = ring.take();  // another thread copies on the same stream
     if (const CUresult free = through.wait(); free != CUDA_SUCCESS) {
       result = free;
       break;
@@ -219,15 +221,13 @@ std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, cons
   const writing how = what.extent().rows == 1 ? writing_to(to, bytes) : writing::past_caches;
   // A slice of new pages is so large that several chunks are needed to keep all threads busy.
   const std::size_t most_arriving = how == writing::to_new_pages ? transfer::copy_crew::most_jobs : 1;
-  // The earlier work of the stream may wait for another thread, and this thread may need the ring's buffers. So waits
-  // for this work without a buffer.
-  CUresult result = cu_.cuStreamSynchronize(stream);
+  CUresult result = CUDA_SUCCESS;
   std::size_t queued = 0;
   const auto queue = [&](pinned_ring::loan through) {
     result = through.wait();
     if (result != CUDA_SUCCESS) return;
     flying.push_back({std::move(through), queued, chunk_at(queued, what.extent())});
-    const download_chunk& next = flying.back();
+    download_chunk& next = flying.back();
     result = queue_chunk(what, next.offset, next.bytes, next.through.data(), stream, false);
     const CUresult used = next.through.used_by(stream);
     if (result == CUDA_SUCCESS) result = used;
@@ -235,11 +235,12 @@ std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, cons
   };
   while (result == CUDA_SUCCESS && (queued < bytes || !flying.empty())) {
     while (result == CUDA_SUCCESS && queued < bytes) {
-      auto through = flying.empty() && arriving.empty() ? ring.take() : ring.try_take();
+      auto through = ring.try_take(stream);
       if (!through) break;
       queue(std::move(through));
     }
     if (result != CUDA_SUCCESS) break;
+    if (queued == 0) return std::nullopt;
     if (!flying.empty()) {
       download_chunk next = std::move(flying.front());
       flying.pop_front();

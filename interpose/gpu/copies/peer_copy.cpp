@@ -91,7 +91,7 @@ std::optional<CUresult> peer_copy::copy_between(const ends& e, CUdeviceptr to, C
   then([&] { return follow(current, stream, e.to, arriving.stream()); });
   for (std::size_t at = 0; at < bytes && result == CUDA_SUCCESS;) {
     const std::size_t part = std::min(bytes - at, pinned_ring::buffer_bytes);
-    const pinned_ring::loan through = ring.take();
+    pinned_ring::loan through = ring.take();
     const auto number = reinterpret_cast<CUdeviceptr>(through.data());
     {
       const entered there(cu_, e.from);

@@ -1,5 +1,7 @@
 #include "interpose/gpu/copies/pinned_ring.h"
 
+#include <algorithm>
+
 namespace hpe::cuda_hooks {
 
 pinned_ring::pinned_ring(const device::cuda::driver& cu) : cu_(cu) {
@@ -11,7 +13,7 @@ pinned_ring::pinned_ring(const device::cuda::driver& cu) : cu_(cu) {
     for (std::size_t i = 0; i < buffer_count; ++i) {
       CUevent done = nullptr;
       cu_.check(cu_.cuEventCreate(&done, CU_EVENT_DISABLE_TIMING), "creating an event");
-      free_.push_back({memory_ + i * buffer_bytes, done});
+      free_.push_back({memory_ + i * buffer_bytes, done, nullptr});
     }
   } catch (...) {
     release();
@@ -36,22 +38,24 @@ void pinned_ring::abandon() noexcept {
   memory_ = nullptr;
 }
 
-pinned_ring::buffer pinned_ring::first() {
-  const buffer result = free_.front();
-  free_.erase(free_.begin());
+pinned_ring::buffer pinned_ring::remove(std::vector<buffer>::iterator which) {
+  const buffer result = *which;
+  free_.erase(which);
   return result;
 }
 
 pinned_ring::loan pinned_ring::take() {
   unique_lock lock(mutex_);
   returned_.wait(lock, [&]() HPE_REQUIRES(mutex_) { return !free_.empty(); });
-  return {*this, first()};
+  return {*this, remove(free_.begin())};
 }
 
-pinned_ring::loan pinned_ring::try_take() {
+pinned_ring::loan pinned_ring::try_take(CUstream user) {
   const lock_guard lock(mutex_);
-  if (free_.empty()) return {};
-  return {*this, first()};
+  const auto found = std::ranges::find_if(
+      free_, [&](const buffer& each) { return each.user == user || cu_.cuEventQuery(each.done) == CUDA_SUCCESS; });
+  if (found == free_.end()) return {};
+  return {*this, remove(found)};
 }
 
 void pinned_ring::give_back(buffer used) noexcept {
@@ -62,7 +66,8 @@ void pinned_ring::give_back(buffer used) noexcept {
   returned_.notify_one();
 }
 
-CUresult pinned_ring::loan::used_by(CUstream stream) const {
+CUresult pinned_ring::loan::used_by(CUstream stream) {
+  lent_.user = stream;
   const CUresult recorded = ring_->cu_.cuEventRecord(lent_.done, stream);
   if (recorded == CUDA_SUCCESS) return recorded;
   ring_->cu_.cuStreamSynchronize(stream);

@@ -28,16 +28,19 @@ class pinned_ring {
 
   class loan;
   /// Lend a buffer, which earlier copies may be using (see loan::wait). take() waits until a buffer is free, so a
-  /// thread that calls take() must not hold another buffer. try_take() returns an empty loan if no buffer is free.
+  /// thread that calls take() must not hold another buffer. try_take() lends only a buffer that no copy on another
+  /// stream than `user` is using, because such a copy may wait for the calling thread; if there is none, the loan is
+  /// empty.
   [[nodiscard]] loan take();
-  [[nodiscard]] loan try_take();
+  [[nodiscard]] loan try_take(CUstream user);
 
  private:
   struct buffer {
     std::byte* data = nullptr;
-    CUevent done = nullptr;  // an event that is recorded after the copies that use the buffer
+    CUevent done = nullptr;   // an event that is recorded after the copies that use the buffer
+    CUstream user = nullptr;  // the stream on which this event was recorded
   };
-  buffer first() HPE_REQUIRES(mutex_);
+  buffer remove(std::vector<buffer>::iterator which) HPE_REQUIRES(mutex_);
   void give_back(buffer used) noexcept;
   /// Destroys the events and frees the memory.
   void release() noexcept;
@@ -73,7 +76,7 @@ class pinned_ring::loan {
   /// Records the buffer's event on the stream, so that the next user of the buffer waits for all work queued on the
   /// stream so far. If the driver cannot record the event, this function itself waits for this work and returns the
   /// driver's error.
-  [[nodiscard]] CUresult used_by(CUstream stream) const;
+  [[nodiscard]] CUresult used_by(CUstream stream);
 
  private:
   friend pinned_ring;

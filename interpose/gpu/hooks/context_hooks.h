@@ -85,10 +85,25 @@ CUresult CUDAAPI end_context(CUcontext context) {
   return with_code_ended((real.*Entry)(context));
 }
 
+// The context ends only with its last user.
 template <auto Entry>
 CUresult CUDAAPI release_context(CUdevice device) {
+  prepare_end(nullptr);
+  parameter_sizes::of_process().forget();  // as unload() does
+  const CUresult result = (real.*Entry)(device);
+  unsigned flags = 0;
+  int is_active = 0;
+  interposer* const hpe = interposer::started();
+  if (result == CUDA_SUCCESS && hpe != nullptr &&
+      hpe->driver().cuDevicePrimaryCtxGetState(device, &flags, &is_active) == CUDA_SUCCESS && is_active == 0)
+    hpe->forget_captures(nullptr);
+  return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI end_primary_context(CUdevice device) {
   prepare_end_of_context(nullptr);
-  return (real.*Entry)(device);
+  return with_code_ended((real.*Entry)(device));
 }
 
 template <auto Entry>
@@ -101,7 +116,7 @@ template <auto Entry>
 CUresult CUDAAPI reset_context(CUdevice device) {
   if (const auto elsewhere = memory_kinds::first([&](memory_kind& kind) { return kind.reset(device); }))
     return *elsewhere;
-  return with_code_ended(release_context<Entry>(device));
+  return end_primary_context<Entry>(device);
 }
 
 }  // namespace

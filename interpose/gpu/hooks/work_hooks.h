@@ -188,14 +188,28 @@ CUresult CUDAAPI write_value(CUstream stream, CUdeviceptr address, Value value, 
 
 template <auto Entry>
 CUresult CUDAAPI batch(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations, unsigned flags) {
-  tell_divided(named(stream, legacy), division::before_wait);
-  if (adopted_memory::any() && operations != nullptr) [[unlikely]]
-    for (unsigned i = 0; i < count; ++i)
-      if (const auto op = operations[i].operation;
-          op == CU_STREAM_MEM_OP_WAIT_VALUE_32 || op == CU_STREAM_MEM_OP_WAIT_VALUE_64)
-        warn_of_wait(operations[i].waitValue.address);
-  return ordered(any_work<Entry>(stream, count, operations, flags),
-                 {.what = order_kind::stream_waits, .stream = named(stream, legacy)});
+  CUstream const in = named(stream, legacy);
+  tell_divided(in, division::before_wait);
+  memory_uses uses{.anything = operations == nullptr};
+  for (unsigned i = 0; i < count && operations != nullptr; ++i) {
+    switch (operations[i].operation) {
+      case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+      case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+        uses.words.push_back(operations[i].waitValue.address);
+        if (adopted_memory::any()) [[unlikely]]
+          warn_of_wait(operations[i].waitValue.address);
+        break;
+      case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+      case CU_STREAM_MEM_OP_WRITE_VALUE_64: uses.words.push_back(operations[i].writeValue.address); break;
+      case CU_STREAM_MEM_OP_BARRIER:
+      case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: break;
+      default: uses.anything = true;
+    }
+  }
+  const CUresult result = run_other(
+      in, [&] { return uses; }, [&] { return any_work_in_memory<Entry>(stream, count, operations, flags); });
+  if (result == CUDA_SUCCESS) tell_divided(in, division::mark);
+  return ordered(result, {.what = order_kind::stream_waits, .stream = in});
 }
 
 /// Lets the driver create a texture. The texture's memory must be on the device during this call, because the driver

@@ -59,13 +59,24 @@ void beside_streams::each_own(std::optional<CUstream> program, const Visit& visi
     for (std::size_t n = 0; auto* const each = nth(device, n); ++n) visit(*each);
 }
 
+bool beside_streams::is_non_blocking(CUstream program) const noexcept {
+  unsigned flags = 0;
+  return program != CU_STREAM_PER_THREAD && cu_.cuStreamGetFlags != nullptr &&
+         cu_.cuStreamGetFlags(program, &flags) == CUDA_SUCCESS && (flags & CU_STREAM_NON_BLOCKING) != 0;
+}
+
 void beside_streams::end_open() noexcept {
   using device::cuda::cuda_stream;
   each_own(std::nullopt, [](cuda_stream& each) { each.end_open(cuda_stream::all, cuda_stream::opening::awaited); });
 }
 
+// The legacy stream and the blocking streams wait for each other, so a wait of one of them delays the others' events.
 void beside_streams::divide(std::optional<CUstream> program, device::cuda::division where) noexcept {
-  each_own(program, [&](device::cuda::cuda_stream& each) { each.divide(where); });
+  const auto divide_each = [&](device::cuda::cuda_stream& each) { each.divide(where); };
+  const bool delays_others = program && where == device::cuda::division::before_wait;
+  if (delays_others && *program == CU_STREAM_LEGACY) return each_own(std::nullopt, divide_each);
+  each_own(program, divide_each);
+  if (delays_others && !is_non_blocking(*program)) each_own(CU_STREAM_LEGACY, divide_each);
 }
 
 void beside_streams::ends(CUstream program) noexcept {

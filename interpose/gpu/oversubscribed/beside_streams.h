@@ -42,8 +42,8 @@ class beside_streams {
   void ends(CUcontext context) noexcept;
   /// Ends the open commands (cuda_stream) of all hpe streams; waits for threads that may be opening a command.
   void end_open() noexcept;
-  /// Calls cuda_stream::divide() for the hpe streams of one stream of the program, or, without a stream, for all hpe
-  /// streams.
+  /// Calls cuda_stream::divide() for the hpe streams of one stream of the program and of those that the division
+  /// delays, or, without a stream, for all hpe streams.
   void divide(std::optional<CUstream> program, device::cuda::division where) noexcept;
 
   /// Makes all later work on stream `later` wait for the work that is queued on stream `earlier` so far. Returns the
@@ -57,6 +57,8 @@ class beside_streams {
   /// without a stream, on any stream of the program.
   template <class Visit>
   void each_own(std::optional<CUstream> program, const Visit& visit) noexcept;
+  /// Whether a stream of the program, other than CU_STREAM_LEGACY, never waits for the legacy stream.
+  [[nodiscard]] bool is_non_blocking(CUstream program) const noexcept;
   CUresult take(CUcontext context, CUevent& event) noexcept;
   void give_back(CUcontext context, CUevent event) noexcept;
 

@@ -1,5 +1,6 @@
 #include "interpose/gpu/oversubscribed/driver_allocations.h"
 
+#include <algorithm>
 #include <atomic>
 #include <iterator>
 #include <utility>
@@ -80,15 +81,17 @@ void driver_allocations::note(const driver_allocation_event& event) {
 }
 
 void driver_allocations::end(CUcontext context, function_ref<void(CUdeviceptr)> free) {
-  const lock_guard lock(mutex_);
-  for (auto at = by_address_.begin(); at != by_address_.end();) {
-    if (at->second.context != context) {
-      ++at;
-      continue;
+  for (;;) {
+    table::node_type its;
+    {
+      const lock_guard lock(mutex_);
+      const auto found =
+          std::ranges::find_if(by_address_, [&](const auto& each) { return each.second.context == context; });
+      if (found == by_address_.end()) return;
+      its = by_address_.extract(found);
     }
-    free(at->first);
-    restore(at->second);
-    at = by_address_.erase(at);
+    free(its.key());
+    restore(its.mapped());
   }
 }
 

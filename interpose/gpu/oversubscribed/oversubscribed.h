@@ -99,8 +99,8 @@ class oversubscribed {
     beside_.ends(context);
     by_driver_.end(context, [](CUdeviceptr) {});
   }
-  /// See memory_kind::divided. hpe later waits for the earlier work, and not for the program's next work on the stream,
-  /// unless both may use any memory.
+  /// See memory_kind::divided. hpe later waits for the earlier work, and not for what the stream waits for, nor for the
+  /// program's next work on the stream, unless both works may use any memory.
   void divided(std::optional<CUstream> stream, device::cuda::division where) noexcept { beside_.divide(stream, where); }
   /// See memory_kind::change_captures. hpe leaves no command open (cuda_stream) during captures, because it could not
   /// record the command's event on a stream that is being captured.

@@ -66,12 +66,27 @@ int message::start_with_request() {
   over_ = false;
   code_ = MPI_SUCCESS;
   failure_.reset();
+  try {
+    const int result = start_or_end();
+    if (result != MPI_SUCCESS) HPE_REAL(Request_free)(&current_);
+    return result;
+  } catch (...) {
+    HPE_REAL(Request_free)(&current_);
+    throw;
+  }
+}
+
+int message::start_or_end() {
   progress::of_process().begun();
-  const int result = start();
-  if (result == MPI_SUCCESS || over()) return MPI_SUCCESS;
-  conclude({}, MPI_SUCCESS);
-  HPE_REAL(Request_free)(&current_);
-  return result;
+  try {
+    const int result = start();
+    if (result == MPI_SUCCESS || over()) return MPI_SUCCESS;
+    conclude({}, MPI_SUCCESS);
+    return result;
+  } catch (...) {
+    conclude({}, MPI_SUCCESS);
+    throw;
+  }
 }
 
 int message::carry_out(MPI_Status* status) {
@@ -83,11 +98,7 @@ int message::launch() {
   prepare();
   const progress::guard held;
   over_ = false;
-  progress::of_process().begun();
-  const int result = start();
-  if (result == MPI_SUCCESS || over()) return MPI_SUCCESS;
-  conclude({}, MPI_SUCCESS);
-  return result;
+  return start_or_end();
 }
 
 int message::wait(MPI_Status* status) {
@@ -150,7 +161,9 @@ void message::end(const MPI_Status& status) {
   const bool has_request = std::exchange(has_request_, false);
   over_.store(true, std::memory_order_release);
   if (has_request) HPE_REAL(Grequest_complete)(mine);
-  progress::of_process().over();  // last: a wait of the program calls MPI only if MPI needs nothing of hpe any more
+  // Last, because a thread of the program that waits blocks in MPI once no operation of hpe goes on, and MPI could then
+  // wait for the request above.
+  progress::of_process().over();
 }
 
 }  // namespace hpe::interpose::mpi

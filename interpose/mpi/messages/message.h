@@ -69,6 +69,8 @@ class message : public pending, public std::enable_shared_from_this<message> {
   friend struct message_callbacks;
 
   int start_with_request();
+  /// Calls start(). If it fails or throws, the operation ends.
+  int start_or_end();
   void end(const MPI_Status& status);
 
   MPI_Request current_;  // the generalised request of the current start

@@ -273,7 +273,8 @@ outgoing::host_copy outgoing::packed() const {
     std::memcpy(all.get(), bytes.data(), span);
     return all;
   }
-  what_.driver->read(all.get(), reinterpret_cast<std::uintptr_t>(what_.from), span);
+  const placed_box rows{0, what_.rows};
+  what_.driver->read(all.get(), reinterpret_cast<std::uintptr_t>(what_.from), {&rows, 1});
   if (what_.rows.extent.is_one_row()) return all;
   auto result = std::make_shared_for_overwrite<std::byte[]>(what_.rows.bytes());
   std::byte* to = result.get();

@@ -3,7 +3,8 @@
 /// The point-to-point functions of MPI, for jobs that use the protocol of this folder (job.h). Each function returns
 /// the result of the program's call; nullopt, without effect, if MPI must execute the call itself. hpe sends large
 /// messages of device memory by envelope (envelope.h), and also small messages if the receiver can copy them from
-/// memory of the CUDA driver. hpe inspects each receive whose buffer is large enough for an envelope.
+/// memory of the CUDA driver. Once a rank has passed device memory to MPI (board/receive_inspection.h), hpe inspects
+/// each receive whose buffer is large enough for an envelope.
 ///
 /// MPI itself sends the following messages: messages in buffered mode, which must not wait for the receiver; messages
 /// to MPI_PROC_NULL; messages in hpe memory to the sender itself, or with datatypes that have gaps; messages on

@@ -65,7 +65,7 @@ class unmatched_sends {
       if (advertisement_board::current() == nullptr || destination < 0) return;
       if (expects_envelopes.load())
         of_process().note({comm, destination, tag});
-      else
+      else if (!sent_before.load())
         sent_before.store(true);
     }
     ~by_mpi() {

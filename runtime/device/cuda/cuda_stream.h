@@ -11,7 +11,7 @@
 /// A command that ends on another stream (ends_on) may be *open*: its event is not recorded yet. Later work on the
 /// other stream becomes part of the open command, without an event of its own. The command ends, and its event is
 /// recorded, when a caller asks whether the command is reached or waits for it, when another command is queued, when
-/// most_joined pieces of work have joined it, or, unless all its work is *lasting*, at divide().
+/// most_joined pieces of work have joined it, or at divide() (if all its work is *lasting*, only before a wait).
 
 #include <atomic>
 #include <chrono>
@@ -93,8 +93,8 @@ class cuda_stream final : public stream {
   enum class openness : std::uint8_t {
     none,           ///< not at all
     until_divided,  ///< until divide(), because a caller may wait for this work, but not for later work
-    lasting         ///< after divide() too, but then only lasting work may join: a thread that waits for lasting work
-                    ///< waits for all lasting work of the stream
+    lasting         ///< after divide() too, unless the stream is about to wait; but then only lasting work may join: a
+                    ///< thread that waits for lasting work waits for all lasting work of the stream
   };
   /// A function that is passed to enqueue() calls this if it has queued its work on another stream, `other`, of the
   /// device's context. The command then ends when `other` has finished this work. Before, the function must have made

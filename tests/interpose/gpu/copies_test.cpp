@@ -389,33 +389,53 @@ TEST_F(Copies, OfSizesBeyondTheAddressSpaceAreTheDrivers) {
   EXPECT_EQ(cuMemcpyHtoD(device, source.data(), most), CUDA_ERROR_INVALID_VALUE);
 }
 
-// A copy that waits for earlier work of its stream holds none of the buffers that all streams share.
-TEST_F(Copies, DoNotWaitForADownloadWhoseStreamIsBusy) {
+// A stream may wait for a thread that copies on another stream.
+TEST_F(Copies, DoNotWaitForCopiesOfABusyStream) {
   CUstream busy = nullptr;
   CUstream other = nullptr;
   ASSERT_EQ(cuStreamCreate(&busy, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   ASSERT_EQ(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  std::atomic<bool> goes_on{false};
+  CUdeviceptr second = 0;
+  ASSERT_EQ(cuMemAlloc(&second, bytes), CUDA_SUCCESS);
   const auto function = [](void* flag) {
     while (!static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   };
-  ASSERT_EQ(cuLaunchHostFunc(busy, function, &goes_on), CUDA_SUCCESS);
-  std::vector<std::uint8_t> back(bytes);
-  const auto source = fresh(bytes);
   const auto in_thread = [&](const std::function<CUresult()>& copy) {
     return std::async(std::launch::async, [copy] {
       stand_in::enter_device_0();
       return copy();
     });
   };
-  auto down = in_thread([&] { return cuMemcpyDtoHAsync(back.data(), device, bytes, busy); });
-  EXPECT_EQ(down.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
-  auto up = in_thread([&] { return cuMemcpyHtoDAsync(device, source.data(), bytes, other); });
-  EXPECT_EQ(up.wait_for(std::chrono::seconds(10)), std::future_status::ready);
-  goes_on = true;
-  EXPECT_EQ(up.get(), CUDA_SUCCESS);
-  EXPECT_EQ(down.get(), CUDA_SUCCESS);
-  EXPECT_TRUE(holds(source)) << "seed " << seed();
+  for (const bool is_download : {true, false}) {
+    for (const std::size_t size : {MiB, bytes}) {
+      SCOPED_TRACE(std::to_string(size) + (is_download ? " bytes down" : " bytes up"));
+      const auto source = fresh(bytes);
+      const auto first = fresh(size);
+      std::vector<std::uint8_t> back(bytes);
+      std::atomic<bool> goes_on{false};
+      ASSERT_EQ(cuLaunchHostFunc(busy, function, &goes_on), CUDA_SUCCESS);
+      auto of_busy = in_thread([&] {
+        return is_download ? cuMemcpyDtoHAsync(back.data(), second, size, busy)
+                           : cuMemcpyHtoDAsync(second, first.data(), size, busy);
+      });
+      EXPECT_EQ(of_busy.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout,
+                is_download || size == bytes);
+      auto of_other = in_thread([&] {
+        const CUresult up = cuMemcpyHtoDAsync(device, source.data(), bytes, other);
+        return up == CUDA_SUCCESS ? cuMemcpyDtoHAsync(back.data(), device, bytes, other) : up;
+      });
+      EXPECT_EQ(of_other.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+      goes_on = true;
+      EXPECT_EQ(of_busy.get(), CUDA_SUCCESS);
+      EXPECT_EQ(of_other.get(), CUDA_SUCCESS);
+      EXPECT_TRUE(holds(source)) << "seed " << seed();
+      if (!is_download) {
+        EXPECT_EQ(back, source) << "seed " << seed();
+        EXPECT_EQ(std::memcmp(stand_in::memory(second), first.data(), size), 0) << "seed " << seed();
+      }
+    }
+  }
+  EXPECT_EQ(cuMemFree(second), CUDA_SUCCESS);
   EXPECT_EQ(cuStreamDestroy(busy), CUDA_SUCCESS);
   EXPECT_EQ(cuStreamDestroy(other), CUDA_SUCCESS);
 }

@@ -221,16 +221,24 @@ TEST_F(SpreadKnown, WorkOnKnownMemoryJoinsNoLaunchesFromBeforeAWait) {
   EXPECT_EQ(done.get(), CUDA_SUCCESS);
 }
 
-// The function ends only when CPU code acts, which may first wait for the launches.
+// The function ends only when CPU code acts, which may first wait for the launches. The legacy stream and blocking
+// streams wait for each other.
 TEST_F(SpreadKnown, WaitsForLaunchesDoNotIncludeALaterFunctionOfTheProgram) {
-  for (const bool knows_memory : {false, true}) {
-    SCOPED_TRACE(knows_memory);
-    ASSERT_NO_FATAL_FAILURE(knows_memory ? raise(3) : chase(3));
+  CUstream blocking = nullptr;
+  ASSERT_EQ(cuStreamCreate(&blocking, CU_STREAM_DEFAULT), CUDA_SUCCESS);
+  const struct {
+    bool knows_memory;
+    CUstream launches, function;
+  } cases[] = {
+      {false, nullptr, nullptr}, {true, nullptr, nullptr}, {true, nullptr, blocking}, {true, blocking, nullptr}};
+  for (const auto& each : cases) {
+    SCOPED_TRACE(&each - cases);
+    ASSERT_NO_FATAL_FAILURE(each.knows_memory ? raise(3, each.launches) : chase(3));
     std::atomic<bool> goes_on{false};
     const auto function = [](void* flag) {
       while (!static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::sleep_for(1ms);
     };
-    ASSERT_EQ(cuLaunchHostFunc(nullptr, function, &goes_on), CUDA_SUCCESS);
+    ASSERT_EQ(cuLaunchHostFunc(each.function, function, &goes_on), CUDA_SUCCESS);
     unsigned sum = 0;
     auto read = std::async(std::launch::async, [&] {
       stand_in::enter_device_0();
@@ -242,6 +250,7 @@ TEST_F(SpreadKnown, WaitsForLaunchesDoNotIncludeALaterFunctionOfTheProgram) {
     EXPECT_EQ(sum, expected_);
     ASSERT_NO_FATAL_FAILURE(expect_sum());  // also waits for the function
   }
+  EXPECT_EQ(cuStreamDestroy(blocking), CUDA_SUCCESS);
 }
 
 // A new kernel may have the handle of a kernel whose context has ended.

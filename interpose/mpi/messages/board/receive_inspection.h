@@ -5,7 +5,7 @@
 /// passes device memory to MPI as a buffer of a message. This rank asks all ranks of the machine to begin (ask_all()).
 /// The other ranks notice this in their next calls that receive, probe, or complete requests. A rank that has begun
 /// inspects each later receive. When its earlier receives have completed, it tells the other ranks, and only then do
-/// they send it envelopes. Before, MPI sends their messages as a whole.
+/// they send it envelopes. Until then, MPI sends their messages as a whole.
 ///
 /// If envelopes can come from ranks that do not share memory with this rank, it inspects receives from MPI_Init on.
 
