@@ -53,7 +53,7 @@ inline void prepare_end(CUcontext ended) {
   if (interposer* const hpe = interposer::started()) hpe->forget_contexts();
 }
 
-// Likewise, unless the call destroys only memory.
+// To be called before a call that may destroy a context, with its captures and its code.
 inline void prepare_end_of_context(CUcontext ended) {
   prepare_end(ended);
   if (interposer* const hpe = interposer::started()) hpe->forget_captures(ended);

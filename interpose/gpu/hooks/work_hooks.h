@@ -186,28 +186,35 @@ CUresult CUDAAPI write_value(CUstream stream, CUdeviceptr address, Value value, 
   return result;
 }
 
+// The memory of stream memory operations. Operations that are newer than hpe may use any memory.
+inline memory_uses uses_of_operations(unsigned count, const CUstreamBatchMemOpParams* operations) {
+  memory_uses result{.anything = operations == nullptr};
+  for (unsigned i = 0; i < count && !result.anything; ++i) {
+    switch (operations[i].operation) {
+      case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+      case CU_STREAM_MEM_OP_WAIT_VALUE_64: result.words.push_back(operations[i].waitValue.address); break;
+      case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+      case CU_STREAM_MEM_OP_WRITE_VALUE_64: result.words.push_back(operations[i].writeValue.address); break;
+      case CU_STREAM_MEM_OP_BARRIER:
+      case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: break;
+      default: result.anything = true;
+    }
+  }
+  return result;
+}
+
 template <auto Entry>
 CUresult CUDAAPI batch(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations, unsigned flags) {
   CUstream const in = named(stream, legacy);
   tell_divided(in, division::before_wait);
-  memory_uses uses{.anything = operations == nullptr};
-  for (unsigned i = 0; i < count && operations != nullptr; ++i) {
-    switch (operations[i].operation) {
-      case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-      case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-        uses.words.push_back(operations[i].waitValue.address);
-        if (adopted_memory::any()) [[unlikely]]
-          warn_of_wait(operations[i].waitValue.address);
-        break;
-      case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-      case CU_STREAM_MEM_OP_WRITE_VALUE_64: uses.words.push_back(operations[i].writeValue.address); break;
-      case CU_STREAM_MEM_OP_BARRIER:
-      case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: break;
-      default: uses.anything = true;
-    }
-  }
+  if (adopted_memory::any() && operations != nullptr) [[unlikely]]
+    for (unsigned i = 0; i < count; ++i)
+      if (const auto op = operations[i].operation;
+          op == CU_STREAM_MEM_OP_WAIT_VALUE_32 || op == CU_STREAM_MEM_OP_WAIT_VALUE_64)
+        warn_of_wait(operations[i].waitValue.address);
   const CUresult result = run_other(
-      in, [&] { return uses; }, [&] { return any_work_in_memory<Entry>(stream, count, operations, flags); });
+      in, [&] { return uses_of_operations(count, operations); },
+      [&] { return any_work_in_memory<Entry>(stream, count, operations, flags); });
   if (result == CUDA_SUCCESS) tell_divided(in, division::mark);
   return ordered(result, {.what = order_kind::stream_waits, .stream = in});
 }

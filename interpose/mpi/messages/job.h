@@ -54,7 +54,7 @@ struct job {
   /// continues no transfers, so no operation of hpe's own completes any more.
   static void end();
 
-  /// Returns `several_threads` of the running job; false if there is none.
+  /// Whether several threads may call MPI at once (several_threads) in the running job; false if no job runs.
   [[nodiscard]] static bool has_several_threads() noexcept {
     const job* const running = current();
     return running != nullptr && running->several_threads;

@@ -126,7 +126,7 @@ class unmatched_sends {
   // later messages.
   inline static std::atomic<bool> expects_envelopes{false};
   inline static std::atomic<bool> sent_before{false};
-  // With several threads, the number of by_mpi objects.
+  // The number of by_mpi objects; only counted if several threads may call MPI.
   inline static std::atomic<int> passing_to_mpi{0};
   inline static std::atomic<bool> any_persistent{false};
 

@@ -1,7 +1,6 @@
 #include "interpose/mpi/messages/board/receive_inspection.h"
 
 #include <algorithm>
-#include <functional>
 #include <new>
 
 #include "interpose/adopted_pointers.h"
@@ -113,7 +112,8 @@ void receive_inspection::uninspected::posted() noexcept {
   all.end(0, 1);
 }
 
-// If the table cannot grow, hpe will not learn when the receive has completed, so the receive counts forever.
+// If host memory is too short for the record, hpe does not learn when the receive completes. The receive then counts as
+// in progress until the process ends.
 void receive_inspection::uninspected::lasts(MPI_Request request) noexcept {
   if (!counts_ || stands_for_many(request)) return;  // MPI has completed the receive
   posted();
@@ -121,7 +121,7 @@ void receive_inspection::uninspected::lasts(MPI_Request request) noexcept {
   receive_inspection& all = of_process();
   const lock_guard lock(all.mutex_);
   try {
-    all.requests_.add(request, is_large_);
+    all.requests_.emplace(request, is_large_);
     has_requests.store(true, std::memory_order_relaxed);
   } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): see above
   }
@@ -149,9 +149,9 @@ receive_inspection::completion::~completion() {
     const lock_guard lock(all.mutex_);
     for (int i = 0; i < count_; ++i) {
       if (now_[i] == before_[i]) continue;
-      if (const auto was_large = all.requests_.remove(before_[i])) ++(*was_large ? large : small);
+      if (const auto was_large = all.remove(before_[i])) ++(*was_large ? large : small);
     }
-    has_requests.store(all.requests_.size() != 0, std::memory_order_relaxed);
+    has_requests.store(!all.requests_.empty(), std::memory_order_relaxed);
   }
   all.end(small, large);
 }
@@ -161,61 +161,17 @@ void receive_inspection::freed(MPI_Request request) noexcept {
   std::optional<bool> was_large;
   {
     const lock_guard lock(mutex_);
-    was_large = requests_.remove(request);
+    was_large = remove(request);
   }
   MPI_Status status;
   if (was_large && is_complete(request, status)) end(*was_large ? 0 : 1, *was_large ? 1 : 0);
 }
 
-// ---- the table ----------------------------------------------------------------------------------------------------
-
-std::size_t receive_inspection::request_table::home_of(MPI_Request request) const noexcept {
-  constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;
-  constexpr unsigned half = 32;
-  return static_cast<std::size_t>(std::hash<MPI_Request>()(request) * golden >> half) & (slots_.size() - 1);
-}
-
-// Searching from the home of a request, requests with the same handle follow each other in the order of add().
-void receive_inspection::request_table::put(const slot& what) noexcept {
-  std::size_t place = home_of(what.request);
-  while (slots_[place].is_used) place = after(place);
-  slots_[place] = what;
-}
-
-void receive_inspection::request_table::grow() {
-  constexpr std::size_t first = 64;
-  std::vector<slot> old(std::max(first, 2 * slots_.size()));
-  old.swap(slots_);
-  if (old.empty()) return;
-  // Begins behind a free slot, so that requests with the same handle keep their order.
-  std::size_t begin = 0;
-  while (old[begin].is_used) ++begin;
-  for (std::size_t i = 0; i < old.size(); ++i)
-    if (const slot& each = old[(begin + i) % old.size()]; each.is_used) put(each);
-}
-
-void receive_inspection::request_table::add(MPI_Request request, bool is_large) {
-  if (2 * (size_ + 1) > slots_.size()) grow();
-  put({request, true, is_large});
-  ++size_;
-}
-
-std::optional<bool> receive_inspection::request_table::remove(MPI_Request request) noexcept {
-  if (size_ == 0) return std::nullopt;
-  std::size_t hole = home_of(request);
-  for (; slots_[hole].request != request || !slots_[hole].is_used; hole = after(hole))
-    if (!slots_[hole].is_used) return std::nullopt;
-  const bool was_large = slots_[hole].is_large;
-  // Moves each following request into the hole unless its home lies between the hole and its place.
-  for (std::size_t place = after(hole); slots_[place].is_used; place = after(place)) {
-    const std::size_t mask = slots_.size() - 1;
-    const std::size_t from_home = (place - home_of(slots_[place].request)) & mask;
-    if (from_home < ((place - hole) & mask)) continue;
-    slots_[hole] = slots_[place];
-    hole = place;
-  }
-  slots_[hole].is_used = false;
-  --size_;
+std::optional<bool> receive_inspection::remove(MPI_Request request) noexcept {
+  const auto oldest = requests_.lower_bound(request);
+  if (oldest == requests_.end() || oldest->first != request) return std::nullopt;
+  const bool was_large = oldest->second;
+  requests_.erase(oldest);
   return was_large;
 }
 

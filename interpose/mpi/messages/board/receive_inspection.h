@@ -13,6 +13,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory_resource>
 #include <optional>
 #include <vector>
 
@@ -62,8 +64,9 @@ class receive_inspection {
 
     /// For a nonblocking receive that has begun: it is in progress until the program has completed the request.
     void lasts(MPI_Request request) noexcept;
-    /// Call this when MPI has posted the receive, which then no longer misses a message that another thread takes out
-    /// of MPI. A receive that no envelope fits into then lets the rank tell others that it takes envelopes.
+    /// Call this when MPI has posted the receive, because another thread can then no longer take the receive's message
+    /// out of MPI. If no envelope fits into the receive buffer, the rank need not wait for this receive any longer
+    /// before it tells other ranks that they may send it large messages by envelope.
     void posted() noexcept;
 
    private:
@@ -99,39 +102,13 @@ class receive_inspection {
   /// Which receives are inspected: none; those into which an envelope of full length fits; or all.
   enum class extent : std::uint8_t { none, large, all };
 
-  /// The requests of the uninspected receives in progress: a hash table with linear probing. If the table contains a
-  /// handle several times, remove() removes the oldest of them. This happens if another thread begins a receive whose
-  /// request gets the handle of a request that MPI has just freed.
-  class request_table {
-   public:
-    /// Throws std::bad_alloc; the table then is unchanged.
-    void add(MPI_Request request, bool is_large);
-    /// Returns whether the removed receive was large; nullopt if the table does not contain the request.
-    [[nodiscard]] std::optional<bool> remove(MPI_Request request) noexcept;
-    [[nodiscard]] std::size_t size() const noexcept { return size_; }
-
-   private:
-    struct slot {
-      MPI_Request request;
-      bool is_used = false;
-      bool is_large = false;
-    };
-
-    [[nodiscard]] std::size_t home_of(MPI_Request request) const noexcept;
-    [[nodiscard]] std::size_t after(std::size_t place) const noexcept { return (place + 1) & (slots_.size() - 1); }
-    void put(const slot& what) noexcept;
-    void grow();
-
-    std::vector<slot> slots_;  // their number is a power of two, or 0
-    std::size_t size_ = 0;
-  };
-
   receive_inspection() = default;
   [[nodiscard]] static bool is_asked() noexcept;
   [[nodiscard]] extent current() noexcept;
   [[nodiscard]] extent widened() noexcept;
   void tell() noexcept;
   void end(int small, int large) noexcept;
+  [[nodiscard]] std::optional<bool> remove(MPI_Request request) noexcept HPE_REQUIRES(mutex_);
 
   inline static bool all_ranks_inspect = false;  // whether all ranks of the job inspect receives from MPI_Init on
   inline static std::atomic<extent> inspected_now{extent::none};
@@ -142,7 +119,12 @@ class receive_inspection {
   std::atomic<int> large_{0};
 
   mutex mutex_;
-  request_table requests_ HPE_GUARDED_BY(mutex_);  // of the nonblocking ones
+  // The requests of the nonblocking receives among these operations, and whether they are large. A handle may occur
+  // several times: another thread may begin a receive whose request gets the handle of a request that MPI has just
+  // freed. A multimap keeps equal handles in the order of their insertion, so remove() removes the oldest one. The pool
+  // saves an allocation for each receive.
+  std::pmr::unsynchronized_pool_resource pool_ HPE_GUARDED_BY(mutex_);
+  std::pmr::multimap<MPI_Request, bool> requests_ HPE_GUARDED_BY(mutex_){&pool_};
   inline static std::atomic<bool> has_requests{false};
 };
 
