@@ -46,8 +46,8 @@ CUresult CUDAAPI make_green(CUgreenCtx* made, CUdevResourceDesc resources, CUdev
   return result;
 }
 
-// To be called before a call that may destroy a context and free the memory in it. `ended`: null if the context is not
-// known.
+// To be called before a call that may free the memory of a context or pool. `ended`: the context that ends; null if no
+// context ends, or if hpe does not know the context.
 inline void prepare_end(CUcontext ended) {
   memory_kinds::each([&](memory_kind& kind) { kind.ends(ended); });
   if (interposer* const hpe = interposer::started()) hpe->forget_contexts();
