@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
+#include <new>
 #include <string>
 
 // The image of hpe's kernels, which nvcc compiles from copy_kernels.cu and reduce_kernels.cu.
@@ -158,6 +160,7 @@ call_kernels::shared_table call_kernels::make_table(const scattered_bytes& which
   }
   runs.push_back({first, 0});
   const std::size_t size = runs.size() * sizeof runs[0];
+  made->bytes = size;
   made->runs = memory_->borrow(size);
   const entered here(cu_, parts_->context());
   const lent_stream lent(*parts_);
@@ -168,17 +171,34 @@ call_kernels::shared_table call_kernels::make_table(const scattered_bytes& which
   return made;
 }
 
+call_kernels::tables::iterator call_kernels::forget(tables::iterator which) {
+  in_tables_ -= scratch_memory::lent_for((*which)->bytes);
+  table_of_.erase((*which)->element.get());
+  return tables_.erase(which);
+}
+
 call_kernels::shared_table call_kernels::table_of(const scattered_bytes& which) {
   const lock_guard lock(mutex_);
-  const auto found =
-      std::find_if(tables_.begin(), tables_.end(), [&](const auto& t) { return t->element == which.element; });
-  if (found != tables_.end()) {
-    tables_.splice(tables_.begin(), tables_, found);
-  } else {
-    tables_.push_front(make_table(which));
-    if (tables_.size() > most_tables) tables_.pop_back();
+  if (const auto found = table_of_.find(which.element.get()); found != table_of_.end()) {
+    tables_.splice(tables_.begin(), tables_, found->second);
+    return tables_.front();
   }
-  return tables_.front();
+  if (tables_.size() >= many_) {
+    for (auto each = tables_.begin(); each != tables_.end();)
+      each = (*each)->element.use_count() == 1 ? forget(each) : std::next(each);
+    many_ = std::max(few_tables, 2 * tables_.size());
+  }
+  shared_table made = make_table(which);
+  tables_.push_front(made);
+  try {
+    table_of_.emplace(which.element.get(), tables_.begin());
+  } catch (const std::bad_alloc&) {
+    tables_.pop_front();
+    throw;
+  }
+  in_tables_ += scratch_memory::lent_for(made->bytes);
+  while (in_tables_ > most_in_tables && tables_.size() > 1) forget(std::prev(tables_.end()));
+  return made;
 }
 
 }  // namespace hpe::cuda_hooks

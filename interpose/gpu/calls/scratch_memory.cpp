@@ -36,7 +36,7 @@ void scratch_memory::release(CUdeviceptr memory, std::size_t size) noexcept {
 }
 
 std::shared_ptr<std::byte> scratch_memory::borrow(std::size_t bytes) {
-  const std::size_t size = std::bit_ceil(std::max(bytes, smallest));
+  const std::size_t size = lent_for(bytes);
   CUdeviceptr memory = 0;
   {
     const lock_guard lock(mutex_);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <functional>
 #include <map>
 #include <memory>
@@ -31,6 +33,10 @@ class scratch_memory : public std::enable_shared_from_this<scratch_memory> {
   /// Lends at least `bytes` bytes, aligned to 256. Before the last owner releases the bytes, all work that uses them
   /// must be done. Throws hpe::error if the driver refuses.
   [[nodiscard]] std::shared_ptr<std::byte> borrow(std::size_t bytes);
+  /// Returns how many bytes borrow(bytes) takes.
+  [[nodiscard]] static std::size_t lent_for(std::size_t bytes) noexcept {
+    return std::bit_ceil(std::max(bytes, smallest));
+  }
 
  private:
   static constexpr std::size_t smallest = std::size_t{64} << 10;

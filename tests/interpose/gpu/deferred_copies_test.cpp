@@ -242,6 +242,24 @@ TEST_F(DeferredCopies, RefusedCopiesAreToldOnce) {
   EXPECT_EQ(copied, expected_);
 }
 
+// A halo exchange may use several datatypes for each of 26 neighbours and each array.
+TEST_F(DeferredCopies, HundredsOfDatatypesAreDescribedToTheDeviceOnce) {
+  std::vector<hpe::interpose::scattered_bytes> types;
+  for (std::ptrdiff_t n = 0; n < 300; ++n)
+    types.push_back({std::make_shared<const std::vector<hpe::interpose::stretch>>(
+                         std::vector<hpe::interpose::stretch>{{0, width}, {2 * width, width}}),
+                     2 * width, 4 * width});
+  const auto pack_all = [&] {
+    for (const auto& type : types) ASSERT_TRUE(pointers_->pack(packed_, rows_, type, bytes));
+    ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  };
+  ASSERT_NO_FATAL_FAILURE(pack_all());
+  const unsigned before = stand_in::calls("cuMemcpyAsync");
+  ASSERT_NO_FATAL_FAILURE(pack_all());
+  EXPECT_EQ(stand_in::calls("cuMemcpyAsync"), before);
+  EXPECT_EQ(packed_now(), expected_);
+}
+
 TEST_F(DeferredCopies, ManyDatatypesNeedNoMoreMemory) {
   const auto use_types = [&](int types) {
     for (int n = 0; n < types; ++n) {
