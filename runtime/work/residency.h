@@ -100,6 +100,10 @@ class residency {
   /// Where the data of work must be.
   enum class place : std::uint8_t { device_memory, zero_copy_too };
 
+  /// Whether device memory was too short for some work. Before, all data stays in device memory, and its uses need not
+  /// be recorded.
+  [[nodiscard]] bool is_short() const noexcept { return short_.load(std::memory_order_relaxed); }
+
   /// Whether all data of the accesses is in place; records its use. The caller holds the mutexes of the regions.
   [[nodiscard]] bool has(std::span<const device_access> accesses, place allowed);
 
@@ -225,7 +229,7 @@ class residency {
   eviction eviction_;
   std::atomic<std::uint64_t> changes_begun_{0};
   std::atomic<std::uint64_t> changes_ended_{0};
-  std::atomic<bool> short_{false};  // device memory was too short for some work
+  std::atomic<bool> short_{false};  // see is_short()
   std::atomic<std::uint64_t> clock_{0};
   std::vector<std::unique_ptr<mutex>> turns_;  // by device; taken in ascending order, before mutexes of regions
   std::vector<std::vector<gap>> fetched_;      // by device; gaps for the fetcher's next uploads

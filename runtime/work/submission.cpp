@@ -24,6 +24,14 @@ using coherence::block_run;
 using coherence::byte_range;
 using coherence::region;
 
+namespace {
+
+void note_use(const region& r, byte_range bytes) HPE_REQUIRES(r.mutex) {
+  trace::used(r.layout.base, r.layout.bytes, bytes.begin, std::min(bytes.end, r.layout.bytes));
+}
+
+}  // namespace
+
 submission::submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare,
                        memory what, bool is_new)
     : with_(with), accesses_(std::move(accesses)) {
@@ -46,6 +54,15 @@ submission::submission(const resources& with, std::vector<device_access> accesse
   }
   if (what == memory::as_it_is) keep_resident_parts();
   for (const device_access& access : accesses_) release(access);
+}
+
+submission::submission(const resources& with, std::vector<device_access> accesses, settled_t)
+    : with_(with), accesses_(std::move(accesses)) {
+  lock_and_prepare({});
+  for (const device_access& access : accesses_) {
+    access.region->mutex.assert_held();
+    note_use(*access.region, access.range);
+  }
 }
 
 void submission::lock_and_prepare(const preparation& prepare) {
@@ -95,7 +112,7 @@ bool submission::leaves_all_settled(bool no_zero_copy) const {
 void submission::release(const device_access& access) {
   region& r = *access.region;
   r.mutex.assert_held();
-  trace::used(r.layout.base, r.layout.bytes, access.range.begin, std::min(access.range.end, r.layout.bytes));
+  note_use(r, access.range);
   if (r.blocks().off_device() == 0) return;
   // Host memory has one copy. The program itself orders CPU code and concurrent work on this copy; for open memory, it
   // orders CPU code and all work.

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/work/block_copies.h"
@@ -44,6 +45,10 @@ class submission {
   /// uploads.
   submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare = {},
              memory what = memory::needed, bool is_new = true);
+  enum settled_t : std::uint8_t { settled };
+  /// For concurrent work with the accesses of an earlier object (take_accesses) whose regions were all settled. The
+  /// caller must not submit the work if coherence::work_anywhere::epoch() has changed since then.
+  submission(const resources& with, std::vector<device_access> accesses, settled_t);
   submission(const submission&) = delete;
   submission& operator=(const submission&) = delete;
 
@@ -71,6 +76,8 @@ class submission {
   }
   /// Whether all regions of the accesses are settled (coherence::region::is_settled).
   [[nodiscard]] bool leaves_all_settled(bool no_zero_copy) const;
+  /// Returns the accesses. The object must not be used any more.
+  [[nodiscard]] std::vector<device_access> take_accesses() noexcept { return std::move(accesses_); }
 
   /// Queues the whole work as commands of several devices that do it together: queue(after, points) queues the commands
   /// and adds their timepoints to `points`. If `queue` throws, the work counts as queued if at least one command was

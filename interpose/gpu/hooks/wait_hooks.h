@@ -57,11 +57,21 @@ inline CUresult ordered(CUresult result, const order_step& step) {
 using order_kind = order_step::kind;
 
 // Likewise, for a step that divides the earlier work from the later work of a stream; without a stream, of all streams.
-inline CUresult dividing(std::optional<CUstream> stream, CUresult result, const order_step& step) {
-  const bool waited =
-      step.what == order_step::kind::waited_for_stream || step.what == order_step::kind::waited_for_context;
-  if (result == CUDA_SUCCESS) tell_divided(stream, waited ? division::waited : division::mark);
+inline CUresult dividing(std::optional<CUstream> stream, division where, CUresult result, const order_step& step) {
+  if (result == CUDA_SUCCESS) tell_divided(stream, where);
   return ordered(result, step);
+}
+
+// Each context has its own default streams.
+inline bool is_one_of_many(CUstream stream) {
+  interposer* const hpe = interposer::started();
+  return (stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) && hpe != nullptr && !hpe->program().are_one();
+}
+
+// Likewise, for a wait for a stream.
+inline CUresult divided_by_wait(CUstream stream, CUresult result) {
+  return dividing(stream, is_one_of_many(stream) ? division::perhaps_idle : division::waited, result,
+                  {.what = order_kind::waited_for_stream, .stream = stream});
 }
 
 // Calls wait(), in which the driver waits for the work on a stream, or, without a stream, for all work of the current
@@ -89,7 +99,7 @@ CUresult CUDAAPI wait_for_context(Context... context) {
     const waiting_driver_call here("cuCtxSynchronize", context...);
     return with_failures((real.*Entry)(context...));
   };
-  return dividing(std::nullopt, wait_and_record(true, wait),
+  return dividing(std::nullopt, division::perhaps_idle, wait_and_record(true, wait),
                   {.what = order_kind::waited_for_context, .context = waited});
 }
 
@@ -101,13 +111,12 @@ CUresult CUDAAPI wait_for_stream(CUstream stream) {
     const waiting_driver_call here("cuStreamSynchronize", stream);
     return with_failures((real.*Entry)(stream));
   };
-  return dividing(waited, wait_and_record(is_default, wait, waited),
-                  {.what = order_kind::waited_for_stream, .stream = waited});
+  return divided_by_wait(waited, wait_and_record(is_default, wait, waited));
 }
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI query_stream(CUstream stream) {
   const CUstream asked = named(stream, Flavour);
-  return dividing(asked, (real.*Entry)(stream), {.what = order_kind::waited_for_stream, .stream = asked});
+  return divided_by_wait(asked, (real.*Entry)(stream));
 }
 
 template <auto Entry>
@@ -122,7 +131,7 @@ CUresult CUDAAPI query_event(CUevent event) {
 template <auto Entry, flavour Flavour, class... Flags>
 CUresult CUDAAPI record_event(CUevent event, CUstream stream, Flags... flags) {
   const CUstream on = named(stream, Flavour);
-  return dividing(on, (real.*Entry)(event, stream, flags...),
+  return dividing(on, division::mark, (real.*Entry)(event, stream, flags...),
                   {.what = order_kind::recorded, .stream = on, .event = event});
 }
 template <auto Entry, flavour Flavour>

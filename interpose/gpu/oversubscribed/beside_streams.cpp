@@ -39,19 +39,23 @@ beside_streams::stand_in beside_streams::of(unsigned device, CUstream program, b
   if (found == nullptr) {
     found = choose(device, is_own);
     ++found->stands_for;
+    found->chosen = ++choices_;
   }
   return *found;
+}
+
+beside_streams::stand_in beside_streams::own_of(unsigned device, CUstream program) {
+  const lock_guard lock(mutex_);
+  const auto found = chosen_.find({program, device, true});
+  return found != chosen_.end() && found->second != nullptr ? *found->second : stand_in{};
 }
 
 template <class Visit>
 void beside_streams::each_own(std::optional<CUstream> program, const Visit& visit) noexcept {
   const auto nth = [&](unsigned device, std::size_t n) -> device::cuda::cuda_stream* {
     if (program && n != 0) return nullptr;
+    if (program) return own_of(device, *program).ends_there;
     const lock_guard lock(mutex_);
-    if (program) {
-      const auto found = chosen_.find({*program, device, true});
-      return found != chosen_.end() && found->second != nullptr ? found->second->ends_there : nullptr;
-    }
     const auto all = made_.find({device, true});
     return all != made_.end() && n < all->second.size() ? all->second[n].ends_there : nullptr;
   };

@@ -2,6 +2,7 @@
 
 #include <cuda.h>
 
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
@@ -32,9 +33,12 @@ class beside_streams {
     device::stream* stream = nullptr;
     // `stream` if its work finishes on the program's stream; otherwise null.
     device::cuda::cuda_stream* ends_there = nullptr;
-    unsigned stands_for = 0;  // the number of program streams that this stream represents
+    unsigned stands_for = 0;   // the number of program streams that this stream represents
+    std::uint64_t chosen = 0;  // changes when the stream begins to represent a stream of the program
   };
   [[nodiscard]] stand_in of(unsigned device, CUstream program, bool is_own);
+  /// Returns the result of an earlier of(device, program, true) if it is still valid; otherwise an empty object.
+  [[nodiscard]] stand_in own_of(unsigned device, CUstream program);
   /// To be called before the program's stream is destroyed.
   void ends(CUstream program) noexcept;
   /// To be called before the driver destroys a context that the program has created. The driver also destroys the
@@ -67,6 +71,7 @@ class beside_streams {
   mutex mutex_;
   std::map<std::pair<unsigned, bool>, std::deque<stand_in>> made_ HPE_GUARDED_BY(mutex_);
   std::map<std::tuple<CUstream, unsigned, bool>, stand_in*> chosen_ HPE_GUARDED_BY(mutex_);
+  std::uint64_t choices_ HPE_GUARDED_BY(mutex_) = 0;                         // the number of calls of choose()
   std::map<CUcontext, std::vector<CUevent>> events_ HPE_GUARDED_BY(mutex_);  // events that no thread is recording
 };
 

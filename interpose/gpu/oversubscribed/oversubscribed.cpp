@@ -375,19 +375,28 @@ CUresult oversubscribed::run_with_zero_copy(program_use use, const std::string& 
 
 CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, const program_use& use,
                                  function_ref<CUresult()> queue, repeatable* again) {
-  if (again != nullptr) {
-    again->uses_nothing = use.none();
-    again->on = nullptr;
-    if (&again->use != &use) again->use = use;
-  }
-  if (use.none()) return queue();
+  core::queued_beside work;
+  beside_streams::stand_in beside;
+  if (!use.none()) beside = beside_of(where, stream);
+  const CUresult result = use.none() ? queue() : submit(where, beside, stream, use, queue, work);
+  if (again == nullptr) return result;
+  if (&again->use != &use) again->use = use;
+  again->uses_nothing = use.none();
+  again->context = where.context;
+  again->device = where.device;
+  again->on = work.settled_at != 0 ? beside : beside_streams::stand_in{};
+  again->work = std::move(work);
+  return result;
+}
+
+CUresult oversubscribed::submit(const stream_place& where, const beside_streams::stand_in& beside, CUstream stream,
+                                const program_use& use, function_ref<CUresult()> queue, core::queued_beside& work) {
   const std::shared_lock whole(sequences_.at(where.device));
   CUresult result = CUDA_SUCCESS;
   try {
-    const beside_streams::stand_in beside = beside_of(where, stream);
     // During a capture, the driver only checks the work's addresses and records the work. The work runs when the
     // program launches the graph.
-    const auto work = [&](void* hpe_stream, bool waits) {
+    const auto queue_between = [&](void* hpe_stream, bool waits) {
       if (where.captured) {
         const entered programs(cu_, where.context);
         result = queue();
@@ -400,21 +409,15 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
       return static_cast<int>(result);
     };
     const auto enqueue = [&] {
-      const core::queued_beside queued =
-          hpe_.kernels().enqueue_beside(where.device, *beside.stream, work,
-                                        {.accesses = use.everything ? std::span<const hpeAccess>() : use.accesses,
-                                         .rows = use.rows,
-                                         .in_reach = use.everything || use.follows_pointers,
-                                         .only_mapped = use.follows_pointers,
-                                         .unsure = use.unsure,
-                                         .concurrent = true,
-                                         .zero_copy = use.zero_copy});
-      if (again == nullptr || queued.settled_at == 0) return;
-      again->context = where.context;
-      again->device = where.device;
-      again->on = beside.ends_there;
-      again->command = queued.end.value;
-      again->settled_at = queued.settled_at;
+      hpe_.kernels().enqueue_beside(where.device, *beside.stream, queue_between,
+                                    {.accesses = use.everything ? std::span<const hpeAccess>() : use.accesses,
+                                     .rows = use.rows,
+                                     .in_reach = use.everything || use.follows_pointers,
+                                     .only_mapped = use.follows_pointers,
+                                     .unsure = use.unsure,
+                                     .concurrent = true,
+                                     .zero_copy = use.zero_copy},
+                                    work);
     };
     try {
       enqueue();
@@ -431,22 +434,24 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
 
 std::optional<CUresult> oversubscribed::repeat(repeatable& earlier, CUstream stream, function_ref<CUresult()> queue) {
   if (earlier.uses_nothing) return queue();
-  if (earlier.on == nullptr || hpe_.kernels().epoch() != earlier.settled_at) return std::nullopt;
+  if (earlier.on.ends_there == nullptr || hpe_.kernels().epoch() != earlier.work.settled_at) return std::nullopt;
   CUcontext current = earlier.context;
   if (stream == CU_STREAM_LEGACY) cu_.cuCtxGetCurrent(&current);
   if (current != earlier.context) return std::nullopt;
   CUresult result = CUDA_SUCCESS;
-  if (earlier.on->join(earlier.command, [&] { result = queue(); })) return result;
+  if (earlier.on.ends_there->join(earlier.work.end.value, [&] { result = queue(); })) return result;
   // The handle may mean another stream than then, and the stream may be in a capture.
-  std::optional<stream_place> where;
-  if (find_place(stream, where) != CUDA_SUCCESS || !where || where->captured) return std::nullopt;
-  if (where->context != earlier.context || where->device != earlier.device) return std::nullopt;
+  if (captures.load() != 0 || beside_.own_of(earlier.device, stream).chosen != earlier.on.chosen) return std::nullopt;
+  const stream_place where{earlier.context, earlier.device, false};
   try {
-    return try_run(*where, stream, earlier.use, queue, &earlier);
+    result = submit(where, earlier.on, stream, earlier.use, queue, earlier.work);
   } catch (const error& e) {
+    earlier.on = {};
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
     return std::nullopt;
   }
+  if (earlier.work.settled_at == 0) earlier.on = {};
+  return result;
 }
 
 CUresult oversubscribed::run_parts(const stream_place& where, CUstream stream, std::span<const unsigned> others,

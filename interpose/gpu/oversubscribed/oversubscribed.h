@@ -177,9 +177,8 @@ class oversubscribed {
     program_use use;
     CUcontext context = nullptr;
     unsigned device = 0;
-    device::cuda::cuda_stream* on = nullptr;  // the hpe stream; null if the work must not be repeated
-    std::uint64_t command = 0;                // the work is part of this command of the hpe stream
-    std::uint64_t settled_at = 0;             // see core::queued_beside
+    beside_streams::stand_in on;  // `ends_there` is null if the work must not be repeated
+    core::queued_beside work;
   };
   /// Like run(), for a caller that has already called find_place(). Throws hpe::error if device memory cannot hold all
   /// the used memory at once. If `again` is not null, describes the work there; `use` may be again->use.
@@ -268,6 +267,9 @@ class oversubscribed {
   CUresult allocate(CUdeviceptr& made, std::size_t bytes, unsigned device);
   bool give_back(freed_memory::list&& freed) noexcept;
   [[nodiscard]] beside_streams::stand_in beside_of(const stream_place& where, CUstream stream);
+  /// See try_run. work: see core::launcher::enqueue_beside.
+  CUresult submit(const stream_place& where, const beside_streams::stand_in& beside, CUstream stream,
+                  const program_use& use, function_ref<CUresult()> queue, core::queued_beside& work);
   /// how: how long the hpe stream's command that contains this work may stay open.
   CUresult between_streams(const beside_streams::stand_in& beside, CUstream hpe_stream, bool waits, CUstream stream,
                            CUcontext context, openness how, function_ref<CUresult()> queue);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <set>
+#include <utility>
 
 #include "runtime/base/error.h"
 
@@ -245,7 +246,7 @@ bool launcher::waits(const device::stream& stream, const point_set& after) const
 
 template <class Command>
 timepoint launcher::queue(unsigned device, const work_usage& usage, const Command& command, device::stream* on,
-                          std::uint64_t* settled_at) {
+                          queued_beside* known) {
   require_there(device);
   // Regions that the device does not reach move to it in the same critical section, so that no other launch moves them
   // away before the work is queued.
@@ -263,6 +264,16 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
     return end;
   };
   coherence::work_anywhere& all = regions_.anywhere();
+  if (known != nullptr && !known->settled.empty() && known->settled_at == all.epoch() && !with_.room.is_short()) {
+    with_.devices.at(device).await_room(on);
+    submission work(with_, std::exchange(known->settled, {}), submission::settled);
+    if (known->settled_at == all.epoch()) {
+      const timepoint end = work.submit([&](point_set& after) { return queue_after(work, after); });
+      known->settled = work.take_accesses();
+      return end;
+    }
+  }
+  if (known != nullptr) *known = {};
   const bool is_anywhere = usage.in_reach && usage.concurrent;
   std::atomic<std::uint64_t>& settled = settled_[device][usage.only_mapped ? 1 : 0];
   const std::uint64_t settled_before = settled.load();
@@ -272,7 +283,7 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
       submission work(with_, accesses_of(device, usage, true), {}, memory);
       if (const auto end = work.submit_anywhere(all, homes_in_reach(device), settled_before,
                                                 [&](point_set& after) { return queue_after(work, after); })) {
-        if (settled_at != nullptr) *settled_at = settled_before;
+        if (known != nullptr) known->settled_at = settled_before;
         return *end;
       }
     } catch (...) {
@@ -303,8 +314,9 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
     });
     const std::uint64_t epoch = all.epoch();
     if (all.new_homes() == new_homes && work.leaves_all_settled(!usage.only_mapped)) settled = epoch;
-  } else if (settled_at != nullptr && work.leaves_all_settled(true)) {
-    *settled_at = all.epoch();
+  } else if (known != nullptr && work.leaves_all_settled(true)) {
+    known->settled_at = all.epoch();
+    if (usage.concurrent && usage.rows.empty()) known->settled = work.take_accesses();
   }
   return end;
 }
@@ -436,17 +448,13 @@ timepoint launcher::enqueue(unsigned device, const std::function<int(void*)>& fu
   });
 }
 
-queued_beside launcher::enqueue_beside(unsigned device, device::stream& beside,
-                                       const std::function<int(void*, bool)>& function, const work_usage& usage) {
-  queued_beside result;
-  result.end = queue(
-      device, usage,
-      [&](submission& work, device::stream& stream, const point_set& after) {
-        const bool must_wait = waits(stream, after);
-        return enqueue_in(work, stream, [&](void* handle) { return function(handle, must_wait); });
-      },
-      &beside, &result.settled_at);
-  return result;
+void launcher::enqueue_beside(unsigned device, device::stream& beside, const std::function<int(void*, bool)>& function,
+                              const work_usage& usage, queued_beside& work) {
+  const auto command = [&](submission& of, device::stream& stream, const point_set& after) {
+    const bool must_wait = waits(stream, after);
+    return enqueue_in(of, stream, [&](void* handle) { return function(handle, must_wait); });
+  };
+  work.end = queue(device, usage, command, &beside, &work);
 }
 
 void launcher::enqueue_parts_beside(std::span<const beside_part> parts,

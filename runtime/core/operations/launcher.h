@@ -98,6 +98,8 @@ struct queued_beside {
   /// Later equal work needs no submission of its own if epoch() still returns this value, no caller has waited for
   /// `end` or asked whether it is reached, and `end` will be reached only after the later work too.
   std::uint64_t settled_at = 0;
+  /// If the memory is settled, and the work named it: the accesses.
+  std::vector<work::device_access> settled{};
 };
 
 /// Returns the error message for a launch of which only `queued` of several parts could be queued, for the reason
@@ -144,9 +146,10 @@ class launcher {
   /// Like enqueue, for work that the program queues on its own stream. `beside`, a stream of the device that is used
   /// for nothing else, represents the program's stream in hpe's order of work. function(stream, waits) is called with
   /// the handle of `beside`. The function must make later work on `beside` wait for the program's work; if `waits` is
-  /// true, the program's work must wait for the earlier work on `beside`.
-  queued_beside enqueue_beside(unsigned device, device::stream& beside, const std::function<int(void*, bool)>& function,
-                               const work_usage& usage);
+  /// true, the program's work must wait for the earlier work on `beside`. `work` describes equal earlier work, whose
+  /// memory need not be examined again if it is still settled, or no work; afterwards, `work` describes this work.
+  void enqueue_beside(unsigned device, device::stream& beside, const std::function<int(void*, bool)>& function,
+                      const work_usage& usage, queued_beside& work);
 
   /// Like enqueue_beside, for work that runs in parts on several devices, which do not wait for each other: calls
   /// function(n, stream, waits) for each part, in order. `parts` must not be empty. If the function fails for a part
@@ -172,10 +175,10 @@ class launcher {
 
   /// Releases the accesses and calls command(submission, stream, after), which queues the work on a stream so that it
   /// waits for `after`, and returns the work's timepoint. on: the stream to use; nullptr: a compute stream of the
-  /// device. If `settled_at` is not null, sets it (see queued_beside).
+  /// device. known: see enqueue_beside; may be null.
   template <class Command>
   timepoint queue(unsigned device, const work_usage& usage, const Command& command, device::stream* on = nullptr,
-                  std::uint64_t* settled_at = nullptr);
+                  queued_beside* known = nullptr);
   /// Releases the accesses of work on several devices and calls command(submission, after, points), which queues the
   /// parts. name: the name of the work in error messages.
   template <class Part, class Command>

@@ -160,6 +160,7 @@ timepoint cuda_stream::queued(CUevent done, const std::optional<error>& failure)
     lasts_.store(openness_ == openness::lasting);
     divided_.store(false);
     open_.store(value);
+    open_by_ = std::this_thread::get_id();
     joined_ = 0;
   } else {
     settle(done, followed);
@@ -183,11 +184,12 @@ void cuda_stream::settle(CUevent done, bool followed) noexcept {
   completed_entries_.store(entries);
 }
 
-void cuda_stream::close(bool may_be_done) noexcept {
+void cuda_stream::close(progress of_work) noexcept {
   if (open_.load(std::memory_order_relaxed) == 0) return;
   const entered here(cu_, device_.context());
   CUevent const done = std::exchange(open_done_, nullptr);
-  const bool is_done = may_be_done && cu_.cuStreamQuery(open_end_) == CUDA_SUCCESS;
+  const bool is_done =
+      of_work == progress::done || (of_work == progress::perhaps_done && cu_.cuStreamQuery(open_end_) == CUDA_SUCCESS);
   const bool followed = !is_done && record(done, open_end_);
   const std::lock_guard lock(pending_mutex_);
   settle(done, followed);
@@ -206,13 +208,18 @@ void cuda_stream::divide(division where) noexcept {
   const bool ends_lasting = where == division::before_wait;
   if (lasts_.load() && !ends_lasting) return divided_.store(true);
   const std::lock_guard lock(queue_);
-  if (!lasts_.load(std::memory_order_relaxed) || ends_lasting) close(where == division::waited);
+  if (lasts_.load(std::memory_order_relaxed) && !ends_lasting) return;
+  // Another thread may have queued work while this thread waited.
+  const bool is_own = where == division::waited && open_by_ == std::this_thread::get_id();
+  const bool may_be_done = where == division::waited || where == division::perhaps_idle;
+  close(is_own ? progress::done : may_be_done ? progress::perhaps_done : progress::unknown);
 }
 
 bool cuda_stream::join(std::uint64_t value, function_ref<void()> queue) {
   const std::lock_guard lock(queue_);
   if (open_.load(std::memory_order_relaxed) != value || ++joined_ > most_joined) return false;
   entries_.fetch_add(1, std::memory_order_relaxed);
+  note_thread();
   queue();
   return true;
 }
@@ -227,7 +234,8 @@ timepoint cuda_stream::submit(const observed_command& what, const Queue& queue) 
   const std::lock_guard lock(queue_);
   make();
   const bool is_divided = divided_.load();
-  if (what.what != observed_command::kind::enqueue || ++joined_ > most_joined || is_divided) close(is_divided);
+  if (what.what != observed_command::kind::enqueue || ++joined_ > most_joined || is_divided)
+    close(is_divided ? progress::perhaps_done : progress::unknown);
   const std::uint64_t joined = open_.load(std::memory_order_relaxed);
   CUevent const done =
       joined != 0 ? nullptr : announce(what.what == observed_command::kind::launch ? what.function + 1 : 0);
@@ -247,6 +255,7 @@ timepoint cuda_stream::submit(const observed_command& what, const Queue& queue) 
   }
   if (joined != 0) {
     entries_.fetch_add(1, std::memory_order_relaxed);
+    note_thread();
     if (openness_ == openness::none)
       close();
     else if (openness_ == openness::until_divided)

@@ -19,6 +19,7 @@
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -34,9 +35,10 @@ class cuda_device;
 
 /// What divides the earlier work of a stream from the later work, as the program can notice it.
 enum class division : std::uint8_t {
-  mark,        ///< the device notes the end of the earlier work: an event, a value in memory
-  waited,      ///< the program has waited for the earlier work, so the stream may be idle; then it needs no event
-  before_wait  ///< the stream waits for something before the later work: an event, a value, a function of the program
+  mark,          ///< the device notes the end of the earlier work: an event, a value in memory
+  waited,        ///< the calling thread has waited for all work that it had queued on the stream
+  perhaps_idle,  ///< the program has waited for work, perhaps for the earlier work
+  before_wait    ///< the stream waits for something before the later work: an event, a value, a function of the program
 };
 
 class cuda_stream final : public stream {
@@ -178,9 +180,18 @@ class cuda_stream final : public stream {
   bool record(CUevent done, CUstream end) noexcept;
   /// Completes the entry of the last command in pending_, after record(); the caller holds pending_mutex_.
   void settle(CUevent done, bool followed) noexcept;
-  /// Ends the open command, if there is one; the caller holds queue_. may_be_done: whether the work of the command has
-  /// probably finished; then asks the driver before it records the event.
-  void close(bool may_be_done = false) noexcept;
+  /// What is known about the work of the open command.
+  enum class progress : std::uint8_t {
+    unknown,
+    perhaps_done,  ///< then close() asks the driver before it records the event
+    done           ///< the command needs no event
+  };
+  /// Ends the open command, if there is one; the caller holds queue_.
+  void close(progress of_work = progress::unknown) noexcept;
+  /// To be called when a thread has queued work that is part of the open command; the caller holds queue_.
+  void note_thread() noexcept {
+    if (open_by_ != std::this_thread::get_id()) open_by_ = {};
+  }
   /// Waits until no work of this stream runs. If the driver reports an error, marks the device as lost.
   void drain() noexcept;
   void check(CUresult result, const char* what);
@@ -203,6 +214,7 @@ class cuda_stream final : public stream {
   std::atomic<bool> lasts_{false};    // whether all work of the open command is lasting. May be read without queue_.
   std::atomic<bool> divided_{false};  // whether divide() has left the open command open. May be changed without queue_.
   unsigned joined_ = 0;               // the pieces of work that have joined the open command
+  std::thread::id open_by_;           // the thread that has queued all work of the open command; none if several have
   CUstream open_end_ = nullptr;       // the stream on which the open command ends
   CUevent open_done_ = nullptr;       // the event that will follow the open command
 

@@ -177,6 +177,71 @@ TEST_F(SpreadKnown, LaunchesBeforeAWaitNeedNoEvent) {
   expect_wait([&] { EXPECT_EQ(cuMemFree(array_), CUDA_SUCCESS); });
 }
 
+// A launch after a wait needs a command of its own, but hpe already knows its memory, its stream and its context. After
+// the wait of the only thread that uses the stream, hpe need not ask the driver whether the earlier launches have
+// ended.
+TEST_F(SpreadKnown, LaunchesAfterWaitsAskTheDriverNothing) {
+  const auto questions = [] {
+    return stand_in::calls("cuStreamGetCtx") + stand_in::calls("cuStreamIsCapturing") +
+           stand_in::calls("cuStreamQuery") + stand_in::calls("cuEventQuery") + stand_in::calls("cuEventRecord");
+  };
+  for (const CUstream stream : {CUstream{}, stream_}) {
+    ASSERT_NO_FATAL_FAILURE(raise(3, stream));
+    ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    ASSERT_NO_FATAL_FAILURE(raise(1, stream));
+    ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    const unsigned before = questions();
+    for (int n = 0; n < 10; ++n) {
+      ASSERT_NO_FATAL_FAILURE(raise(1, stream));
+      ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    }
+    EXPECT_EQ(questions(), before);
+    ASSERT_NO_FATAL_FAILURE(expect_sum());
+  }
+}
+
+// hpe's own uses of the memory wait for the latest of these launches.
+TEST_F(SpreadKnown, UsesOfTheMemoryWaitForALaunchAfterAWait) {
+  for (int n = 0; n < 4; ++n) {
+    ASSERT_NO_FATAL_FAILURE(raise(1));
+    ASSERT_EQ(cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+  }
+  stand_in::pause(true);
+  ASSERT_NO_FATAL_FAILURE(raise(1));
+  unsigned sum = 0;
+  expect_wait([&] { EXPECT_EQ(hpeMemcpy(&sum, reinterpret_cast<void*>(array_), sizeof sum), HPE_SUCCESS); });
+  EXPECT_EQ(sum, expected_);
+}
+
+// The other thread may have queued its launch while the program waited.
+TEST_F(SpreadKnown, AfterAWaitOfOneThreadTheLaunchesOfAnotherMayRun) {
+  ASSERT_NO_FATAL_FAILURE(raise(3));
+  std::async(std::launch::async, [&] {
+    stand_in::enter_device_0();
+    ASSERT_NO_FATAL_FAILURE(raise(3));
+    ASSERT_EQ(cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+    ASSERT_NO_FATAL_FAILURE(raise(1));
+  }).get();
+  ASSERT_NO_FATAL_FAILURE(raise(1));
+  const unsigned before = stand_in::calls("cuStreamQuery");
+  ASSERT_EQ(cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+  EXPECT_GT(stand_in::calls("cuStreamQuery"), before);
+  ASSERT_NO_FATAL_FAILURE(expect_sum());
+}
+
+// A captured launch runs when the program launches the graph.
+TEST_F(SpreadKnown, LaunchesAfterAWaitCanBeCaptured) {
+  ASSERT_NO_FATAL_FAILURE(raise(3, stream_));
+  ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(raise(1, stream_));
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuStreamEndCapture(stream_, &graph), CUDA_SUCCESS);
+  expected_ -= 2;  // the captured launch has not run
+  ASSERT_NO_FATAL_FAILURE(expect_sum());
+  EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+}
+
 // A thread that waits for a launch that may use any memory also waits for all later launches of this kind. So these
 // launches share one command across waits of the program. A launch whose memory hpe knows gets a command of its own.
 TEST_F(SpreadKnown, LaunchesThatMayUseAnyMemoryJoinAlsoAfterWaits) {
@@ -329,6 +394,7 @@ TEST_F(SpreadKnown, LaunchesWithOtherNumbersAreKnown) {
   const unsigned before = calls_for_order();
   ASSERT_NO_FATAL_FAILURE(raise(1, nullptr, 5));
   EXPECT_EQ(calls_for_order(), before);
+  ASSERT_EQ(cuStreamSynchronize(nullptr), CUDA_SUCCESS);
   ASSERT_NO_FATAL_FAILURE(raise(1, stream_));
   EXPECT_GT(calls_for_order(), before);
   ASSERT_NO_FATAL_FAILURE(expect_sum());
