@@ -33,19 +33,26 @@ call_queue::~call_queue() {
   for (const CUevent e : spare_) cu_.cuEventDestroy(e);
 }
 
-void call_queue::add_later(const unit_copy& what, std::size_t bytes, std::shared_ptr<void> kept,
-                           const several& queue_them) {
+void call_queue::add_later(const unit_copy& what, const copy_ranges& uses, std::size_t bytes,
+                           std::shared_ptr<void> kept, const several& queue_them) {
   constexpr std::size_t worth_a_launch = std::size_t{64} << 10;
+  const auto conflicts = [&](const copy_ranges& earlier) {
+    return conflict(earlier, uses[0]) || conflict(earlier, uses[1]);
+  };
   const lock_guard lock(mutex_);
-  if (waiting_ != nullptr && waiting_->copies.size() == unit_copies::most) queue_waiting();
+  if (waiting_ != nullptr &&
+      (waiting_->copies.size() == unit_copies::most || std::ranges::any_of(waiting_->uses, conflicts)))
+    queue_waiting();
   if (waiting_ == nullptr) {
     auto made = std::make_shared<batch>();
     made->copies.reserve(unit_copies::most);
+    made->uses.reserve(unit_copies::most);
     made->kept.reserve(unit_copies::most);
     made->queue_them = queue_them;
     waiting_ = std::move(made);
   }
   waiting_->copies.push_back(what);
+  waiting_->uses.push_back(uses);
   waiting_->kept.push_back(std::move(kept));
   waiting_->bytes += bytes;
   if (waiting_->copies.size() == unit_copies::most || waiting_->bytes >= worth_a_launch) try {

@@ -14,6 +14,7 @@
 #include "interpose/adopted_pointers.h"
 #include "interpose/gpu/calls/byte_places.h"
 #include "interpose/gpu/work/context_parts.h"
+#include "interpose/gpu/work/device_range.h"
 #include "runtime/base/error.h"
 #include "runtime/base/function_ref.h"
 #include "runtime/base/thread_safety.h"
@@ -70,11 +71,12 @@ class call_queue final : public interpose::copy_queue {
     return queue(bytes, kept, [&] { return queue_it(stream()); });
   }
   /// Adds a copy that the driver gets later, together with similar copies: at the latest when another function adds a
-  /// copy, or a thread waits for the queue. No copy may use bytes that another one writes. queue_them(copies, stream):
-  /// as above, for at most unit_copies::most copies; the same function in all calls. If the driver refuses the copies,
-  /// the next wait() throws. The queue owns `kept` until the copy is done.
+  /// copy, or a thread waits for the queue. The copy runs after the copies added before. queue_them(copies, stream): as
+  /// above, for at most unit_copies::most copies, which may run at the same time; the same function in all calls. If
+  /// the driver refuses the copies, the next wait() throws. The queue owns `kept` until the copy is done.
   using several = std::function<CUresult(std::span<const unit_copy>, CUstream)>;
-  void add_later(const unit_copy& what, std::size_t bytes, std::shared_ptr<void> kept, const several& queue_them);
+  void add_later(const unit_copy& what, const copy_ranges& uses, std::size_t bytes, std::shared_ptr<void> kept,
+                 const several& queue_them);
   /// Returns the number of queued copies that are not known to be done.
   [[nodiscard]] std::uint64_t unfinished() {
     const lock_guard lock(mutex_);
@@ -134,9 +136,11 @@ class call_queue final : public interpose::copy_queue {
   std::vector<CUevent> spare_ HPE_GUARDED_BY(mutex_);  // unused events; the capacity suffices for all events
   std::size_t events_ HPE_GUARDED_BY(mutex_) = 0;
   std::deque<user> users_ HPE_GUARDED_BY(mutex_);
-  // Copies of add_later() that the driver does not have yet. Both vectors have room for unit_copies::most elements.
+  // Copies of add_later() that the driver does not have yet. They may run at the same time, so none of them uses bytes
+  // that another one writes. The vectors have room for unit_copies::most elements.
   struct batch {
     std::vector<unit_copy> copies;
+    std::vector<copy_ranges> uses;
     std::vector<std::shared_ptr<void>> kept;
     std::size_t bytes = 0;
     several queue_them;

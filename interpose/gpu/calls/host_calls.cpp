@@ -46,9 +46,11 @@ void for_each_row(std::span<const placed_box> boxes, Visit visit) {
 // constructor uploads the bytes of the used memory that CPU code has written. Throws hpe::error if the upload fails.
 class own_use {
  public:
+  /// after: see enqueue_guard.
   own_use(const device::cuda::driver& cu, CUstream stream, std::initializer_list<used_range> ranges,
-          const char* what = "uploading the data that CPU code has written")
-      : guard_(stream, ranges) {
+          const char* what = "uploading the data that CPU code has written",
+          const interpose::copy_queue* after = nullptr)
+      : guard_(stream, ranges, after) {
     guard_.needs_no_wait();
     cu.check(guard_.result(), what);
   }
@@ -405,18 +407,20 @@ device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_b
   const used_range scattered{address + static_cast<std::uintptr_t>(begin), static_cast<std::size_t>(end - begin),
                              scatters};
   const used_range packed{is_of_program ? contiguous : 0, is_of_program ? bytes : 0, !scatters};
-  const own_use work(cu_, queue->stream(), {scattered, packed});
+  const own_use work(cu_, queue->stream(), {scattered, packed}, "uploading the data that CPU code has written",
+                     is_of_program ? queue.get() : nullptr);
   const entered here(cu_, context);
   if (!is_of_program && table == nullptr)
     return {queue, scatters ? queue->copy(at, contiguous, bytes) : queue->copy(contiguous, at, bytes)};
   const unit_copy what = call_kernels::describe(contiguous, address, which, table.get(), bytes, scatters);
   if (!is_of_program) return {queue, kernels->copy_scattered(*queue, what, table, bytes)};
   queue->add_later(
-      what, bytes, std::const_pointer_cast<call_kernels::table>(table),
+      what, {scattered, packed}, bytes, std::const_pointer_cast<call_kernels::table>(table),
       [kernels](std::span<const unit_copy> copies, CUstream stream) { return kernels->copy_several(copies, stream); });
   if (!may_defer_copy(memory, require(contiguous))) {
     queue->wait();
-  } else if (deferred_.add(queue, scattered, packed) && (queuing_threads::others_queue() || waits_.queued_now() != 0)) {
+  } else if (deferred_.add(queue, {scattered, packed}) &&
+             (queuing_threads::others_queue() || waits_.queued_now() != 0)) {
     // While no copy was deferred, another thread may have begun to queue work, which does not wait for this copy.
     deferred_.finish();
   }

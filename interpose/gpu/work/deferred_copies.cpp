@@ -8,28 +8,18 @@
 
 namespace hpe::cuda_hooks {
 
-namespace {
-
-// Whether two pieces of work that use these ranges must run one after the other.
-bool conflict(const used_range& a, const used_range& b) {
-  return (a.written || b.written) && a.address < b.end() && b.address < a.end();
-}
-
-}  // namespace
-
-bool deferred_copies::add(const std::shared_ptr<interpose::copy_queue>& queue, const used_range& one,
-                          const used_range& other) {
+bool deferred_copies::add(const std::shared_ptr<interpose::copy_queue>& queue, const copy_ranges& uses) {
   const lock_guard lock(mutex_);
-  const bool is_first = uses_.empty();
+  const bool is_first = copies_.empty();
   try {
-    uses_.emplace_back(one, other);
+    copies_.push_back({uses, queue.get()});
     if (std::ranges::find(queues_, queue) == queues_.end()) queues_.push_back(queue);
   } catch (const std::bad_alloc&) {
     queue->wait();
     return false;
   }
   call_watch::begin(call_watch::copies_deferred);
-  if (uses_.size() == most || !are_allowed()) finish_locked();
+  if (copies_.size() == most || !are_allowed()) finish_locked();
   return is_first;
 }
 
@@ -38,11 +28,10 @@ void deferred_copies::finish() {
   finish_locked();
 }
 
-void deferred_copies::finish_before(const used_range& use) {
+void deferred_copies::finish_before(const used_range& use, const interpose::copy_queue* after) {
   if (!any()) return;
   const lock_guard lock(mutex_);
-  if (std::ranges::any_of(uses_,
-                          [&](const auto& uses) { return conflict(uses.first, use) || conflict(uses.second, use); }))
+  if (std::ranges::any_of(copies_, [&](const deferred& c) { return c.queue != after && conflict(c.uses, use); }))
     finish_locked();
 }
 
@@ -63,7 +52,7 @@ void deferred_copies::finish_locked() {
       if (!failure) failure = e;
     }
   queues_.clear();
-  uses_.clear();
+  copies_.clear();
   call_watch::end(call_watch::copies_deferred);
   if (failure) throw error(*failure);
 }

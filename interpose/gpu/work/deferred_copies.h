@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "interpose/adopted_pointers.h"
@@ -26,15 +25,15 @@ class deferred_copies {
   /// because hpe does not notice their accesses.
   static void forbid() noexcept { forbidden.store(true, std::memory_order_relaxed); }
 
-  /// Adds the last copy of a queue, which uses these ranges. If the copy cannot be deferred, waits for it. Returns
-  /// whether it is the only deferred copy.
-  bool add(const std::shared_ptr<interpose::copy_queue>& queue, const used_range& one, const used_range& other);
+  /// Adds the last copy of a queue. If the copy cannot be deferred, waits for it. Returns whether it is the only
+  /// deferred copy.
+  bool add(const std::shared_ptr<interpose::copy_queue>& queue, const copy_ranges& uses);
   /// Waits for all deferred copies. If a copy has failed, throws hpe::error; no copy is deferred afterwards. If host
   /// memory is too short, throws std::bad_alloc; the copies stay deferred.
   void finish();
   /// Waits for all deferred copies if one of them writes bytes of `use`, or if one of them uses these bytes and `use`
-  /// writes them.
-  void finish_before(const used_range& use);
+  /// writes them. after: a queue whose copies count as done; may be null.
+  void finish_before(const used_range& use, const interpose::copy_queue* after = nullptr);
   /// Waits for all deferred copies, if there are any. If that fails, logs a warning: "waiting for copies before <what>:
   /// ..."
   void finish_or_tell(const char* what) noexcept;
@@ -48,7 +47,11 @@ class deferred_copies {
 
   mutex mutex_;  // held during waits, so that all threads wait until the copies have ended
   std::vector<std::shared_ptr<interpose::copy_queue>> queues_ HPE_GUARDED_BY(mutex_);  // different queues
-  std::vector<std::pair<used_range, used_range>> uses_ HPE_GUARDED_BY(mutex_);         // of each copy
+  struct deferred {
+    copy_ranges uses;
+    const interpose::copy_queue* queue;
+  };
+  std::vector<deferred> copies_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::cuda_hooks

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
 
@@ -26,6 +28,16 @@ struct used_range {
   /// The address after the last byte; the highest address if the sum would overflow.
   [[nodiscard]] CUdeviceptr end() const noexcept { return saturated_sum(address, bytes); }
 };
+
+/// The memory that a copy reads and writes.
+using copy_ranges = std::array<used_range, 2>;
+
+/// Whether a copy and another piece of work, which use this memory, must run one after the other.
+[[nodiscard]] inline bool conflict(const copy_ranges& copy, const used_range& other) noexcept {
+  return std::ranges::any_of(copy, [&](const used_range& one) {
+    return (one.written || other.written) && one.address < other.end() && other.address < one.end();
+  });
+}
 
 /// Returns the allocation that contains an address; nullopt if no allocation does. Queries the driver in the current
 /// context.

@@ -23,12 +23,12 @@ void enqueue_guard::begin(function_ref<void()> steps) {
   }
 }
 
-void enqueue_guard::await_deferred(std::initializer_list<used_range> ranges) {
+void enqueue_guard::await_deferred(std::initializer_list<used_range> ranges, const interpose::copy_queue* after) {
   if (!deferred_copies::any()) return;
   deferred_copies& deferred = interposer::started()->deferred();
   // tell() may upload bytes that CPU code has written, also bytes beside the ranges.
   if (ranges.size() == 0 || adopted_memory::any()) return deferred.finish();
-  for (const used_range& each : ranges) deferred.finish_before(each);
+  for (const used_range& each : ranges) deferred.finish_before(each, after);
 }
 
 void enqueue_guard::tell(std::initializer_list<used_range> ranges) {

@@ -26,12 +26,14 @@ class enqueue_guard {
   /// For work that uses these ranges of device memory; ranges of host memory are ignored. If the list is empty, the
   /// work may use any memory.
   enqueue_guard(std::initializer_list<used_range> ranges) : enqueue_guard(unknown_stream(), ranges) {}
-  enqueue_guard(CUstream stream, std::initializer_list<used_range> ranges)
+  /// after: the queue that makes this work, after its deferred_copies, so that the work need not wait for them; may be
+  /// null.
+  enqueue_guard(CUstream stream, std::initializer_list<used_range> ranges, const interpose::copy_queue* after = nullptr)
       : here_(queuing_threads::mine()), stream_(stream) {
     queuing_threads::enter(here_);
     if (must_begin()) [[unlikely]]
       begin([&] {
-        await_deferred(ranges);
+        await_deferred(ranges, after);
         tell(ranges);
       });
     if (call_watch::has(call_watch::kinds)) [[unlikely]]
@@ -78,7 +80,7 @@ class enqueue_guard {
     return call_watch::has(call_watch::touched | call_watch::waits | call_watch::copies_deferred);
   }
   void begin(function_ref<void()> steps);
-  static void await_deferred(std::initializer_list<used_range> ranges);
+  static void await_deferred(std::initializer_list<used_range> ranges, const interpose::copy_queue* after = nullptr);
   void tell(std::initializer_list<used_range> ranges);
   void tell(const kernel_launch& launch);
   [[nodiscard]] static bool may_write_for_driver(std::initializer_list<used_range> ranges);

@@ -194,6 +194,25 @@ TEST_F(DeferredCopies, ManyCopiesNeedFewLaunches) {
   EXPECT_EQ(cuMemFree(all), CUDA_SUCCESS);
 }
 
+// The rows of the copies lie between each other, as the faces of a block do. hpe does not compare the rows; the copies
+// run one after another.
+TEST_F(DeferredCopies, UnpackingIntoOneArrayNeedsNoWait) {
+  ASSERT_TRUE(pack());
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  stand_in::pause(true);
+  const unsigned waits = stand_in::calls("cuStreamSynchronize");
+  for (int n = 0; n < 10; ++n) {
+    ASSERT_TRUE(pointers_->unpack(other_, every_second(), packed_, bytes));
+    ASSERT_TRUE(pointers_->unpack(other_ + width, every_second(), packed_, bytes));
+  }
+  EXPECT_EQ(stand_in::calls("cuStreamSynchronize"), waits);
+  stand_in::pause(false);
+  std::vector<std::uint8_t> unpacked(2 * bytes);
+  ASSERT_EQ(cuMemcpyDtoH(unpacked.data(), other_, unpacked.size()), CUDA_SUCCESS);
+  for (std::size_t i = 0; i < unpacked.size(); ++i)
+    ASSERT_EQ(unpacked[i], expected_[i / (2 * width) * width + i % width]) << i;
+}
+
 TEST_F(DeferredCopies, TheLastOfSeveralCopiesToOnePlaceWins) {
   for (int n = 0; n < 5; ++n) {
     ASSERT_TRUE(pointers_->pack(packed_, rows_ + 2 * width, every_second(), bytes - width));
