@@ -96,7 +96,7 @@ def output(check):
         installed = check.packing or check.run(f"{module} is installed", 120, {}, sys.executable, "-c", f"import {module}").status == 0
         if installed:
             good = check.same(module, 120, sys.executable, script, needs_gpu=True)
-            check.figure(module, "same" if good else "different", "same output", good)
+            check.figure(module, "same" if good else check.steps[-1]["verdict"], "same output", good)
         else:
             check.figure(module, "not installed here")
 
@@ -106,4 +106,4 @@ def random_calls(check):
     for count, seed, limit, more, what in ((calls, 1, 200, [], "random calls"),
                                            (calls // 4, 2, 120, ["touch"], "random calls with touches by the CPU")):
         good = check.same(what, limit, program, count, seed, more=more)
-        check.figure(f"{count} {what}", "no difference" if good else "different", "no difference", good)
+        check.figure(f"{count} {what}", "no difference" if good else check.steps[-1]["verdict"], "no difference", good)
