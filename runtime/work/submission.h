@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -76,6 +77,7 @@ class submission {
   }
   /// Whether all regions of the accesses are settled (coherence::region::is_settled).
   [[nodiscard]] bool leaves_all_settled(bool no_zero_copy) const;
+  [[nodiscard]] std::span<const device_access> accesses() const noexcept { return accesses_; }
   /// Returns the accesses. The object must not be used any more.
   [[nodiscard]] std::vector<device_access> take_accesses() noexcept { return std::move(accesses_); }
 

@@ -41,7 +41,7 @@ byte_places elements_at(CUdeviceptr base, const scattered_bytes& which, const ca
           static_cast<unsigned long long>(which.extent),
           0,
           reinterpret_cast<const byte_run*>(how.runs.get()),
-          static_cast<unsigned>(how.element->size()),
+          static_cast<unsigned>(which.element->size()),
           any_number,
           static_cast<unsigned>(which.element_bytes)};
 }
@@ -148,6 +148,7 @@ CUresult call_kernels::reduce(CUdeviceptr to, CUdeviceptr with, std::size_t coun
 call_kernels::shared_table call_kernels::make_table(const scattered_bytes& which) {
   auto made = std::make_shared<table>();
   made->element = which.element;
+  made->key = which.element.get();
   made->begin = which.element->front().offset;
   std::vector<byte_run> runs;
   std::size_t first = 0;
@@ -173,20 +174,26 @@ call_kernels::shared_table call_kernels::make_table(const scattered_bytes& which
 
 call_kernels::tables::iterator call_kernels::forget(tables::iterator which) {
   in_tables_ -= scratch_memory::lent_for((*which)->bytes);
-  table_of_.erase((*which)->element.get());
+  table_of_.erase((*which)->key);
   return tables_.erase(which);
+}
+
+void call_kernels::forget_old_tables() {
+  if (tables_.size() < many_ && in_tables_ <= most_in_tables) return;
+  for (auto each = tables_.begin(); each != tables_.end();)
+    each = (*each)->element.expired() ? forget(each) : std::next(each);
+  while (in_tables_ > most_in_tables && tables_.size() > few_tables) forget(std::prev(tables_.end()));
+  many_ = std::max(few_tables, 2 * tables_.size());
 }
 
 call_kernels::shared_table call_kernels::table_of(const scattered_bytes& which) {
   const lock_guard lock(mutex_);
   if (const auto found = table_of_.find(which.element.get()); found != table_of_.end()) {
-    tables_.splice(tables_.begin(), tables_, found->second);
-    return tables_.front();
-  }
-  if (tables_.size() >= many_) {
-    for (auto each = tables_.begin(); each != tables_.end();)
-      each = (*each)->element.use_count() == 1 ? forget(each) : std::next(each);
-    many_ = std::max(few_tables, 2 * tables_.size());
+    if ((*found->second)->element.lock() == which.element) {
+      tables_.splice(tables_.begin(), tables_, found->second);
+      return tables_.front();
+    }
+    forget(found->second);
   }
   shared_table made = make_table(which);
   tables_.push_front(made);
@@ -197,7 +204,7 @@ call_kernels::shared_table call_kernels::table_of(const scattered_bytes& which) 
     throw;
   }
   in_tables_ += scratch_memory::lent_for(made->bytes);
-  while (in_tables_ > most_in_tables && tables_.size() > 1) forget(std::prev(tables_.end()));
+  forget_old_tables();
   return made;
 }
 

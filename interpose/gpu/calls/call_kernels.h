@@ -33,7 +33,8 @@ class call_kernels {
 
   /// The runs of an element, stored in device memory.
   struct table {
-    std::shared_ptr<const std::vector<interpose::stretch>> element;
+    std::weak_ptr<const std::vector<interpose::stretch>> element;  ///< expires when the program frees the datatype
+    const void* key = nullptr;                                     ///< the element's address
     std::shared_ptr<std::byte> runs;
     std::size_t bytes = 0;     ///< of `runs`
     std::size_t bits = 0;      ///< `first` and `offset` of all runs, combined by "or"; shows their alignment
@@ -43,8 +44,8 @@ class call_kernels {
   using shared_table = std::shared_ptr<const table>;
   /// Builds the table of an element's runs in device memory. Throws hpe::error if the driver refuses.
   [[nodiscard]] shared_table make_table(const interpose::scattered_bytes& which);
-  /// Like make_table(), but keeps the tables of the most recently used elements, as long as somebody owns the element,
-  /// and returns the same table for the same element.
+  /// Like make_table(), but keeps the tables of the most recently used elements as long as the elements exist, and
+  /// returns the same table for the same element.
   [[nodiscard]] shared_table table_of(const interpose::scattered_bytes& which);
   /// Describes a copy of the first `bytes` bytes of scattered data to contiguous memory, or, if `scatters` is true,
   /// from contiguous memory to the scattered data. how: the table of `which`; null if `which` is one run. `bytes` is at
@@ -71,7 +72,8 @@ class call_kernels {
   static constexpr std::size_t unit_sizes = 5;  // units of 1, 2, 4, 8 and 16 bytes
   static constexpr std::size_t operations = 4;
   static constexpr std::size_t number_types = 6;
-  // A program may use several datatypes for each neighbour and each array. 64 MiB hold about 1000 tables.
+  // A program may use several datatypes for each neighbour and each array. The tables use at most 64 MiB, or as much as
+  // 64 tables need.
   static constexpr std::size_t most_in_tables = std::size_t{64} << 20;
   static constexpr std::size_t few_tables = 64;
 
@@ -79,6 +81,8 @@ class call_kernels {
   using tables = std::list<shared_table>;
   /// Removes a table from the list, and returns the next one.
   tables::iterator forget(tables::iterator which) HPE_REQUIRES(mutex_);
+  /// Removes the tables of elements that no longer exist and, if there are too many, those used least recently.
+  void forget_old_tables() HPE_REQUIRES(mutex_);
   CUresult launch(unit_copy what, CUstream stream);
 
   const device::cuda::driver& cu_;
@@ -90,9 +94,10 @@ class call_kernels {
   std::array<std::array<CUfunction, number_types>, operations> reducers_{};
   mutex mutex_;
   tables tables_ HPE_GUARDED_BY(mutex_);  // the most recently used table first
-  std::unordered_map<const void*, tables::iterator> table_of_ HPE_GUARDED_BY(mutex_);  // by `element`
-  std::size_t in_tables_ HPE_GUARDED_BY(mutex_) = 0;                                   // the bytes that the tables use
-  // With so many tables, table_of() looks for tables of elements that nobody else uses any more.
+  // By the address of the element; an element that no longer exists may have had the same address.
+  std::unordered_map<const void*, tables::iterator> table_of_ HPE_GUARDED_BY(mutex_);
+  std::size_t in_tables_ HPE_GUARDED_BY(mutex_) = 0;  // the bytes that the tables use
+  // With so many tables, table_of() looks for those whose elements no longer exist.
   std::size_t many_ HPE_GUARDED_BY(mutex_) = few_tables;
 };
 

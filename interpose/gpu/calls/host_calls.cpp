@@ -414,15 +414,17 @@ device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_b
     return {queue, scatters ? queue->copy(at, contiguous, bytes) : queue->copy(contiguous, at, bytes)};
   const unit_copy what = call_kernels::describe(contiguous, address, which, table.get(), bytes, scatters);
   if (!is_of_program) return {queue, kernels->copy_scattered(*queue, what, table, bytes)};
+  const known_allocation other = require(contiguous);
   queue->add_later(
       what, {scattered, packed}, bytes, std::const_pointer_cast<call_kernels::table>(table),
       [kernels](std::span<const unit_copy> copies, CUstream stream) { return kernels->copy_several(copies, stream); });
-  if (!may_defer_copy(memory, require(contiguous))) {
+  if (!may_defer_copy(memory, other)) {
     queue->wait();
-  } else if (deferred_.add(queue, {scattered, packed}) &&
-             (queuing_threads::others_queue() || waits_.queued_now() != 0)) {
-    // While no copy was deferred, another thread may have begun to queue work, which does not wait for this copy.
-    deferred_.finish();
+  } else {
+    // Before the copy was deferred, another thread may have queued work, or, while no copy was deferred, may have begun
+    // to. This work does not wait for the copy.
+    const bool is_first = deferred_.add(queue, {scattered, packed});
+    if (waits_.queued_now() != 0 || (is_first && queuing_threads::others_queue())) deferred_.finish();
   }
   return {};
 }
@@ -444,7 +446,8 @@ device_copy host_calls::scatter(std::uintptr_t to, const scattered_bytes& which,
 }
 
 bool host_calls::are_together(std::uintptr_t one, std::uintptr_t other, std::size_t bytes) {
-  return bytes <= scratch_memory::most && require(one).context == require(other).context;
+  const CUcontext context = require(one).context;
+  return bytes <= scratch_memory::most && require(other).context == context && kernels_of(context) != nullptr;
 }
 
 bool host_calls::pack(std::uintptr_t to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes) {

@@ -11,9 +11,12 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
+// Kinds of memory need a record of all contexts, including contexts that the program creates before the primary one.
+inline interposer* to_record_context() { return memory_kinds::any() ? interposer::instance() : interposer::started(); }
+
 template <auto Entry>
 CUresult CUDAAPI retain_context(CUcontext* context, CUdevice device) {
-  interposer* const hpe = memory_kinds::any() ? interposer::instance() : interposer::started();
+  interposer* const hpe = to_record_context();
   const CUresult result = (real.*Entry)(context, device);
   if (hpe == nullptr || result != CUDA_SUCCESS) return result;
   hpe->program().retained(*context);
@@ -29,10 +32,7 @@ CUresult CUDAAPI make_context(CUcontext* context, How... how) {
   if (result != CUDA_SUCCESS) return result;
   or_undo(
       [&] {
-        // Kinds of memory need a record of all contexts, including contexts that the program creates before the primary
-        // one.
-        interposer* const hpe = memory_kinds::any() ? interposer::instance() : interposer::started();
-        if (hpe != nullptr) hpe->program().add(*context);
+        if (interposer* const hpe = to_record_context()) hpe->program().add(*context);
       },
       [&] { (real.cuCtxDestroy_v2)(*context); });
   return result;
@@ -41,8 +41,12 @@ CUresult CUDAAPI make_context(CUcontext* context, How... how) {
 template <auto Entry>
 CUresult CUDAAPI make_green(CUgreenCtx* made, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
   const CUresult result = (real.*Entry)(made, resources, device, flags);
-  if (interposer* const hpe = interposer::started(); hpe != nullptr && result == CUDA_SUCCESS)
-    or_undo([&] { hpe->program().add_green(*made); }, [&] { (real.cuGreenCtxDestroy)(*made); });
+  if (result != CUDA_SUCCESS) return result;
+  or_undo(
+      [&] {
+        if (interposer* const hpe = to_record_context()) hpe->program().add_green(*made);
+      },
+      [&] { (real.cuGreenCtxDestroy)(*made); });
   return result;
 }
 
@@ -90,19 +94,20 @@ template <auto Entry>
 CUresult CUDAAPI release_context(CUdevice device) {
   prepare_end(nullptr);
   parameter_sizes::of_process().forget();  // as unload() does
-  const CUresult result = (real.*Entry)(device);
-  unsigned flags = 0;
-  int is_active = 0;
   interposer* const hpe = interposer::started();
-  if (result == CUDA_SUCCESS && hpe != nullptr &&
-      hpe->driver().cuDevicePrimaryCtxGetState(device, &flags, &is_active) == CUDA_SUCCESS && is_active == 0)
-    hpe->forget_captures(nullptr);
+  CUcontext const primary = hpe != nullptr ? hpe->program().primary_of(device) : nullptr;
+  const CUresult result = (real.*Entry)(device);
+  if (result == CUDA_SUCCESS && primary != nullptr && hpe->program().primary_of(device) == nullptr)
+    hpe->forget_captures(primary);
   return result;
 }
 
 template <auto Entry>
 CUresult CUDAAPI end_primary_context(CUdevice device) {
-  prepare_end_of_context(nullptr);
+  prepare_end(nullptr);
+  parameter_sizes::of_process().forget();  // as unload() does
+  if (interposer* const hpe = interposer::started())
+    if (CUcontext const primary = hpe->program().primary_of(device)) hpe->forget_captures(primary);
   return with_code_ended((real.*Entry)(device));
 }
 

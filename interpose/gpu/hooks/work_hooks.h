@@ -134,6 +134,10 @@ CUresult CUDAAPI end_capture(CUstream stream, CUgraph* graph) {
   interposer* const hpe = interposer::started();
   const int ended = hpe != nullptr ? hpe->program().ends_capture(named(stream, Flavour)) : 0;
   const CUresult result = (real.*Entry)(stream, graph);
+  if (ended != 0 && result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {  // the capture goes on
+    hpe->program().begins_capture(named(stream, Flavour));
+    return result;
+  }
   tell_of_captures(-ended);
   return result;
 }

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "interpose/gpu/oversubscribed/driver_result.h"
 #include "runtime/base/log.h"
@@ -375,12 +376,16 @@ CUresult oversubscribed::run_with_zero_copy(program_use use, const std::string& 
 
 CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, const program_use& use,
                                  function_ref<CUresult()> queue, repeatable* again) {
+  // Copies before the work is queued, because lack of host memory must not make the program's call fail afterwards.
+  if (again != nullptr) {
+    again->on = {};
+    again->use = use;
+  }
   core::queued_beside work;
   beside_streams::stand_in beside;
   if (!use.none()) beside = beside_of(where, stream);
   const CUresult result = use.none() ? queue() : submit(where, beside, stream, use, queue, work);
   if (again == nullptr) return result;
-  if (&again->use != &use) again->use = use;
   again->uses_nothing = use.none();
   again->context = where.context;
   again->device = where.device;
@@ -440,17 +445,19 @@ std::optional<CUresult> oversubscribed::repeat(repeatable& earlier, CUstream str
   if (current != earlier.context) return std::nullopt;
   CUresult result = CUDA_SUCCESS;
   if (earlier.on.ends_there->join(earlier.work.end.value, [&] { result = queue(); })) return result;
-  // The handle may mean another stream than then, and the stream may be in a capture.
-  if (captures.load() != 0 || beside_.own_of(earlier.device, stream).chosen != earlier.on.chosen) return std::nullopt;
-  const stream_place where{earlier.context, earlier.device, false};
+  // The handle may mean another stream than then, and the stream may be in a capture; the legacy stream never is.
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (stream != CU_STREAM_LEGACY && cu_.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS) return std::nullopt;
+  const beside_streams::stand_in on = std::exchange(earlier.on, {});
+  if (status != CU_STREAM_CAPTURE_STATUS_NONE || beside_.own_of(earlier.device, stream).chosen != on.chosen)
+    return std::nullopt;
   try {
-    result = submit(where, earlier.on, stream, earlier.use, queue, earlier.work);
+    result = submit({earlier.context, earlier.device, false}, on, stream, earlier.use, queue, earlier.work);
   } catch (const error& e) {
-    earlier.on = {};
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
     return std::nullopt;
   }
-  if (earlier.work.settled_at == 0) earlier.on = {};
+  if (earlier.work.settled_at != 0) earlier.on = on;
   return result;
 }
 

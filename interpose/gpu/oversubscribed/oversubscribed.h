@@ -181,7 +181,7 @@ class oversubscribed {
     core::queued_beside work;
   };
   /// Like run(), for a caller that has already called find_place(). Throws hpe::error if device memory cannot hold all
-  /// the used memory at once. If `again` is not null, describes the work there; `use` may be again->use.
+  /// the used memory at once. If `again` is not null, describes the work there.
   CUresult try_run(const stream_place& where, CUstream stream, const program_use& use, function_ref<CUresult()> queue,
                    repeatable* again = nullptr);
   /// Calls queue(), which queues work equal to earlier work on the same stream, and returns the result of queue(). All

@@ -12,8 +12,8 @@ bool deferred_copies::add(const std::shared_ptr<interpose::copy_queue>& queue, c
   const lock_guard lock(mutex_);
   const bool is_first = copies_.empty();
   try {
-    copies_.push_back({uses, queue.get()});
     if (std::ranges::find(queues_, queue) == queues_.end()) queues_.push_back(queue);
+    copies_.push_back({uses, queue.get()});
   } catch (const std::bad_alloc&) {
     queue->wait();
     return false;

@@ -31,7 +31,23 @@ void program_contexts::remove(CUcontext context) {
   std::erase(made_, context);
 }
 
+CUcontext program_contexts::retain_active(CUdevice device) const {
+  unsigned flags = 0;
+  int active = 0;
+  CUcontext context = nullptr;
+  const bool is_retained = cu_.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active != 0 &&
+                           cu_.cuDevicePrimaryCtxRetain(&context, device) == CUDA_SUCCESS;
+  return is_retained ? context : nullptr;
+}
+
+CUcontext program_contexts::primary_of(CUdevice device) const {
+  CUcontext const context = retain_active(device);
+  if (context != nullptr) cu_.cuDevicePrimaryCtxRelease(device);
+  return context;
+}
+
 void program_contexts::add_green(CUgreenCtx green) {
+  one_.store(false, std::memory_order_release);
   CUcontext context = nullptr;
   if (cu_.cuCtxFromGreenCtx == nullptr || cu_.cuCtxFromGreenCtx(&context, green) != CUDA_SUCCESS) return;
   {

@@ -36,6 +36,8 @@ class program_contexts {
   /// program.
   [[nodiscard]] bool are_one() const noexcept { return one_.load(std::memory_order_acquire); }
 
+  /// Returns the primary context of a device; null if it is not active.
+  [[nodiscard]] CUcontext primary_of(CUdevice device) const;
   /// Calls visit(device number, context) for each active primary context.
   template <class Visit>
   void for_each_primary(Visit visit) const {
@@ -43,13 +45,9 @@ class program_contexts {
     if (cu_.cuDeviceGetCount(&count) != CUDA_SUCCESS) return;
     for (int d = 0; d < count; ++d) {
       CUdevice device = 0;
-      unsigned flags = 0;
-      int active = 0;
-      CUcontext context = nullptr;
-      if (cu_.cuDeviceGet(&device, d) != CUDA_SUCCESS ||
-          cu_.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active == 0 ||
-          cu_.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS)
-        continue;
+      if (cu_.cuDeviceGet(&device, d) != CUDA_SUCCESS) continue;
+      CUcontext const context = retain_active(device);
+      if (context == nullptr) continue;
       visit(d, context);
       cu_.cuDevicePrimaryCtxRelease(device);
     }
@@ -82,6 +80,8 @@ class program_contexts {
  private:
   const device::cuda::driver& cu_;
   [[nodiscard]] std::vector<CUcontext> made() const;
+  /// Retains the primary context of a device, and returns it; returns null if it is not active.
+  [[nodiscard]] CUcontext retain_active(CUdevice device) const;
 
   mutable mutex mutex_;
   CUcontext first_ HPE_GUARDED_BY(mutex_) = nullptr;

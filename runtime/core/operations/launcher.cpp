@@ -267,7 +267,11 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
   if (known != nullptr && !known->settled.empty() && known->settled_at == all.epoch() && !with_.room.is_short()) {
     with_.devices.at(device).await_room(on);
     submission work(with_, std::exchange(known->settled, {}), submission::settled);
-    if (known->settled_at == all.epoch()) {
+    const auto is_there = [&](const device_access& access) {
+      access.region->mutex.assert_held();
+      return reaches(device, access);  // also checks whether a home is lost
+    };
+    if (known->settled_at == all.epoch() && std::ranges::all_of(work.accesses(), is_there)) {
       const timepoint end = work.submit([&](point_set& after) { return queue_after(work, after); });
       known->settled = work.take_accesses();
       return end;
