@@ -173,8 +173,8 @@ class HPE_API adopted_pointers {
   /// Like gather() and scatter(), but the contiguous bytes are in an allocation of the program. The copy runs after the
   /// work that the program has queued so far. When the functions return, the copy may still run, but then the program
   /// cannot notice this: its later device work, CPU code and the functions of this class wait for the copy. Both return
-  /// false, without effect, if the two allocations have different contexts, or if the kernels cannot copy so many
-  /// bytes.
+  /// false, without effect, if the two allocations have different contexts, or if hpe's kernels are not loaded or
+  /// cannot copy so many bytes.
   [[nodiscard]] virtual bool pack(std::uintptr_t to, std::uintptr_t from, const scattered_bytes& which,
                                   std::size_t bytes) = 0;
   [[nodiscard]] virtual bool unpack(std::uintptr_t to, const scattered_bytes& which, std::uintptr_t from,
