@@ -47,8 +47,9 @@ class submission {
   submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare = {},
              memory what = memory::needed, bool is_new = true);
   enum settled_t : std::uint8_t { settled };
-  /// For concurrent work with the accesses of an earlier object (take_accesses) whose regions were all settled. The
-  /// caller must not submit the work if coherence::work_anywhere::epoch() has changed since then.
+  /// For concurrent work with the same accesses as earlier work, which has left all their regions settled. `accesses`
+  /// is the result of take_accesses() for the earlier work. The constructor only locks the regions. The caller must not
+  /// submit the work if coherence::work_anywhere::epoch() has changed since the earlier work was queued.
   submission(const resources& with, std::vector<device_access> accesses, settled_t);
   submission(const submission&) = delete;
   submission& operator=(const submission&) = delete;

@@ -71,9 +71,10 @@ class call_queue final : public interpose::copy_queue {
     return queue(bytes, kept, [&] { return queue_it(stream()); });
   }
   /// Adds a copy that the driver gets later, together with similar copies: at the latest when another function adds a
-  /// copy, or a thread waits for the queue. The copy runs after the copies added before. queue_them(copies, stream): as
-  /// above, for at most unit_copies::most copies, which may run at the same time; the same function in all calls. If
-  /// the driver refuses the copies, the next wait() throws. The queue owns `kept` until the copy is done.
+  /// copy, or a thread waits for the queue. The copy runs after the copies added before. queue_them(copies,
+  /// stream) must queue at most unit_copies::most copies, which may run at the same time, and return the driver's
+  /// result; all calls must pass the same function. If the driver refuses the copies, the next wait() throws. The queue
+  /// owns `kept` until the copy is done.
   using several = std::function<CUresult(std::span<const unit_copy>, CUstream)>;
   void add_later(const unit_copy& what, const copy_ranges& uses, std::size_t bytes, std::shared_ptr<void> kept,
                  const several& queue_them);

@@ -48,8 +48,8 @@ class own_use {
  public:
   /// after: see enqueue_guard.
   own_use(const device::cuda::driver& cu, CUstream stream, std::initializer_list<used_range> ranges,
-          const char* what = "uploading the data that CPU code has written",
-          const interpose::copy_queue* after = nullptr)
+          const interpose::copy_queue* after = nullptr,
+          const char* what = "uploading the data that CPU code has written")
       : guard_(stream, ranges, after) {
     guard_.needs_no_wait();
     cu.check(guard_.result(), what);
@@ -317,7 +317,7 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
 // because they are out of date.
 void host_calls::overwritten(std::uintptr_t address, std::size_t bytes) {
   if (!adopted_memory::any()) return;
-  const own_use release(cu_, unknown_stream(), {{address, bytes, true}},
+  const own_use release(cu_, unknown_stream(), {{address, bytes, true}}, nullptr,
                         "discarding the host's copy of memory that another process has written");
 }
 
@@ -407,8 +407,7 @@ device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_b
   const used_range scattered{address + static_cast<std::uintptr_t>(begin), static_cast<std::size_t>(end - begin),
                              scatters};
   const used_range packed{is_of_program ? contiguous : 0, is_of_program ? bytes : 0, !scatters};
-  const own_use work(cu_, queue->stream(), {scattered, packed}, "uploading the data that CPU code has written",
-                     is_of_program ? queue.get() : nullptr);
+  const own_use work(cu_, queue->stream(), {scattered, packed}, is_of_program ? queue.get() : nullptr);
   const entered here(cu_, context);
   if (!is_of_program && table == nullptr)
     return {queue, scatters ? queue->copy(at, contiguous, bytes) : queue->copy(contiguous, at, bytes)};
@@ -421,8 +420,8 @@ device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_b
   if (!may_defer_copy(memory, other)) {
     queue->wait();
   } else {
-    // Before the copy was deferred, another thread may have queued work, or, while no copy was deferred, may have begun
-    // to. This work does not wait for the copy.
+    // Another thread may have queued work before this copy was deferred. While no copy was deferred, another thread may
+    // also have begun to queue work without a look for deferred copies. Such work does not wait for this copy.
     const bool is_first = deferred_.add(queue, {scattered, packed});
     if (waits_.queued_now() != 0 || (is_first && queuing_threads::others_queue())) deferred_.finish();
   }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "interpose/gpu/work/default_stream.h"
+
 namespace hpe::cuda_hooks {
 
 CUcontext checked_streams::current() const {
@@ -25,15 +27,14 @@ checked_streams::context& checked_streams::find(CUcontext given) {
 
 checked_streams::stream& checked_streams::find(CUstream given) {
   if (given == nullptr) given = CU_STREAM_LEGACY;
-  const bool is_default = given == CU_STREAM_LEGACY || given == CU_STREAM_PER_THREAD;
-  const key its{given, is_default ? current() : nullptr, given == CU_STREAM_PER_THREAD ? ::gettid() : 0};
+  const key its{given, is_default(given) ? current() : nullptr, given == CU_STREAM_PER_THREAD ? ::gettid() : 0};
   const auto [found, is_new] = streams_.try_emplace(its);
   stream& made = found->second;
   if (!is_new) return made;
   made.of = its.of;
-  if (!is_default) static_cast<void>(cu_.cuStreamGetCtx(given, &made.of));
+  if (!is_default(given)) static_cast<void>(cu_.cuStreamGetCtx(given, &made.of));
   unsigned flags = 0;
-  if (!is_default && cu_.cuStreamGetFlags != nullptr) static_cast<void>(cu_.cuStreamGetFlags(given, &flags));
+  if (!is_default(given) && cu_.cuStreamGetFlags != nullptr) static_cast<void>(cu_.cuStreamGetFlags(given, &flags));
   made.how = given == CU_STREAM_LEGACY                ? kind::legacy
              : (flags & CU_STREAM_NON_BLOCKING) != 0U ? kind::non_blocking
                                                       : kind::blocking;

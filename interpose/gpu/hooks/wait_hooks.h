@@ -62,15 +62,12 @@ inline CUresult dividing(std::optional<CUstream> stream, division where, CUresul
   return ordered(result, step);
 }
 
-// Each context has its own default streams.
-inline bool is_one_of_many(CUstream stream) {
-  interposer* const hpe = interposer::started();
-  return (stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) && hpe != nullptr && !hpe->program().are_one();
-}
-
-// Likewise, for a wait for a stream.
+// Likewise, for a wait for a stream. If the program has several contexts, the wait for a default stream may have been a
+// wait for the default stream of another context.
 inline CUresult divided_by_wait(CUstream stream, CUresult result) {
-  return dividing(stream, is_one_of_many(stream) ? division::perhaps_idle : division::waited, result,
+  interposer* const hpe = interposer::started();
+  const bool is_certain = !is_default(stream) || hpe == nullptr || hpe->program().are_one();
+  return dividing(stream, is_certain ? division::waited : division::perhaps_idle, result,
                   {.what = order_kind::waited_for_stream, .stream = stream});
 }
 
@@ -106,12 +103,11 @@ CUresult CUDAAPI wait_for_context(Context... context) {
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI wait_for_stream(CUstream stream) {
   const CUstream waited = named(stream, Flavour);
-  const bool is_default = waited == CU_STREAM_LEGACY || waited == CU_STREAM_PER_THREAD;
   const auto wait = [&] {
     const waiting_driver_call here("cuStreamSynchronize", stream);
     return with_failures((real.*Entry)(stream));
   };
-  return divided_by_wait(waited, wait_and_record(is_default, wait, waited));
+  return divided_by_wait(waited, wait_and_record(is_default(waited), wait, waited));
 }
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI query_stream(CUstream stream) {

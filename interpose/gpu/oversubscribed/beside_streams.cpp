@@ -53,8 +53,7 @@ beside_streams::stand_in beside_streams::own_of(unsigned device, CUstream progra
 template <class Visit>
 void beside_streams::each_own(std::optional<CUstream> program, const Visit& visit) noexcept {
   const auto nth = [&](unsigned device, std::size_t n) -> device::cuda::cuda_stream* {
-    if (program && n != 0) return nullptr;
-    if (program) return own_of(device, *program).ends_there;
+    if (program) return n == 0 ? own_of(device, *program).ends_there : nullptr;
     const lock_guard lock(mutex_);
     const auto all = made_.find({device, true});
     return all != made_.end() && n < all->second.size() ? all->second[n].ends_there : nullptr;

@@ -71,7 +71,7 @@ class beside_streams {
   mutex mutex_;
   std::map<std::pair<unsigned, bool>, std::deque<stand_in>> made_ HPE_GUARDED_BY(mutex_);
   std::map<std::tuple<CUstream, unsigned, bool>, stand_in*> chosen_ HPE_GUARDED_BY(mutex_);
-  std::uint64_t choices_ HPE_GUARDED_BY(mutex_) = 0;                         // the number of calls of choose()
+  std::uint64_t choices_ HPE_GUARDED_BY(mutex_) = 0;                         // the latest value of stand_in::chosen
   std::map<CUcontext, std::vector<CUevent>> events_ HPE_GUARDED_BY(mutex_);  // events that no thread is recording
 };
 

@@ -380,17 +380,17 @@ CUresult oversubscribed::try_run(const stream_place& where, CUstream stream, con
   if (again != nullptr) {
     again->on = {};
     again->use = use;
+    again->uses_nothing = use.none();
   }
+  if (use.none()) return queue();
+  const beside_streams::stand_in beside = beside_of(where, stream);
   core::queued_beside work;
-  beside_streams::stand_in beside;
-  if (!use.none()) beside = beside_of(where, stream);
-  const CUresult result = use.none() ? queue() : submit(where, beside, stream, use, queue, work);
-  if (again == nullptr) return result;
-  again->uses_nothing = use.none();
-  again->context = where.context;
-  again->device = where.device;
-  again->on = work.settled_at != 0 ? beside : beside_streams::stand_in{};
-  again->work = std::move(work);
+  const CUresult result = submit(where, beside, stream, use, queue, work);
+  if (again != nullptr && work.settled_at != 0) {
+    again->where = where;
+    again->on = beside;
+    again->work = std::move(work);
+  }
   return result;
 }
 
@@ -440,19 +440,20 @@ CUresult oversubscribed::submit(const stream_place& where, const beside_streams:
 std::optional<CUresult> oversubscribed::repeat(repeatable& earlier, CUstream stream, function_ref<CUresult()> queue) {
   if (earlier.uses_nothing) return queue();
   if (earlier.on.ends_there == nullptr || hpe_.kernels().epoch() != earlier.work.settled_at) return std::nullopt;
-  CUcontext current = earlier.context;
+  CUcontext current = earlier.where.context;
   if (stream == CU_STREAM_LEGACY) cu_.cuCtxGetCurrent(&current);
-  if (current != earlier.context) return std::nullopt;
+  if (current != earlier.where.context) return std::nullopt;
   CUresult result = CUDA_SUCCESS;
   if (earlier.on.ends_there->join(earlier.work.end.value, [&] { result = queue(); })) return result;
-  // The handle may mean another stream than then, and the stream may be in a capture; the legacy stream never is.
+  // In the meantime, the handle may have become the handle of another stream, and a capture of the stream may have
+  // begun. The legacy stream is never captured.
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (stream != CU_STREAM_LEGACY && cu_.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS) return std::nullopt;
   const beside_streams::stand_in on = std::exchange(earlier.on, {});
-  if (status != CU_STREAM_CAPTURE_STATUS_NONE || beside_.own_of(earlier.device, stream).chosen != on.chosen)
+  if (status != CU_STREAM_CAPTURE_STATUS_NONE || beside_.own_of(earlier.where.device, stream).chosen != on.chosen)
     return std::nullopt;
   try {
-    result = submit({earlier.context, earlier.device, false}, on, stream, earlier.use, queue, earlier.work);
+    result = submit(earlier.where, on, stream, earlier.use, queue, earlier.work);
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
     return std::nullopt;

@@ -175,8 +175,7 @@ class oversubscribed {
   struct repeatable {
     bool uses_nothing = false;  // the work uses no hpe memory
     program_use use;
-    CUcontext context = nullptr;
-    unsigned device = 0;
+    stream_place where;
     beside_streams::stand_in on;  // `ends_there` is null if the work must not be repeated
     core::queued_beside work;
   };

@@ -26,8 +26,8 @@ class enqueue_guard {
   /// For work that uses these ranges of device memory; ranges of host memory are ignored. If the list is empty, the
   /// work may use any memory.
   enqueue_guard(std::initializer_list<used_range> ranges) : enqueue_guard(unknown_stream(), ranges) {}
-  /// after: the queue that makes this work, after its deferred_copies, so that the work need not wait for them; may be
-  /// null.
+  /// after: the queue that makes this work. The work runs after the deferred_copies of this queue, so the constructor
+  /// does not wait for them. May be null.
   enqueue_guard(CUstream stream, std::initializer_list<used_range> ranges, const interpose::copy_queue* after = nullptr)
       : here_(queuing_threads::mine()), stream_(stream) {
     queuing_threads::enter(here_);

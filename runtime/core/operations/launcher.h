@@ -98,7 +98,7 @@ struct queued_beside {
   /// Later equal work needs no submission of its own if epoch() still returns this value, no caller has waited for
   /// `end` or asked whether it is reached, and `end` will be reached only after the later work too.
   std::uint64_t settled_at = 0;
-  /// If the memory is settled, and the work named it: the accesses.
+  /// The accesses of the work, if the work has named them and all their memory is settled; otherwise empty.
   std::vector<work::device_access> settled{};
 };
 
@@ -146,8 +146,9 @@ class launcher {
   /// Like enqueue, for work that the program queues on its own stream. `beside`, a stream of the device that is used
   /// for nothing else, represents the program's stream in hpe's order of work. function(stream, waits) is called with
   /// the handle of `beside`. The function must make later work on `beside` wait for the program's work; if `waits` is
-  /// true, the program's work must wait for the earlier work on `beside`. `work` describes equal earlier work, whose
-  /// memory need not be examined again if it is still settled, or no work; afterwards, `work` describes this work.
+  /// true, the program's work must wait for the earlier work on `beside`. `work` is either
+  /// empty or the description of equal earlier work. If the memory of the earlier work is still settled, this function
+  /// does not examine the memory again. Afterwards, `work` describes the work that this function has queued.
   void enqueue_beside(unsigned device, device::stream& beside, const std::function<int(void*, bool)>& function,
                       const work_usage& usage, queued_beside& work);
 

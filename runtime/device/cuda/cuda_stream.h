@@ -180,7 +180,7 @@ class cuda_stream final : public stream {
   bool record(CUevent done, CUstream end) noexcept;
   /// Completes the entry of the last command in pending_, after record(); the caller holds pending_mutex_.
   void settle(CUevent done, bool followed) noexcept;
-  /// What is known about the work of the open command.
+  /// Whether the work of the open command has ended, as far as the caller knows.
   enum class progress : std::uint8_t {
     unknown,
     perhaps_done,  ///< then close() asks the driver before it records the event
