@@ -77,7 +77,7 @@ struct cut_in_time {
 };
 
 /// Cuts the grid into parts that run one after the other, so that the memory of each part fits. If possible, the memory
-/// of three parts fits. `whole`: the blocks of each device without this cut (whole_grid or cut_evenly). load(bytes):
+/// of six parts fits. `whole`: the blocks of each device without this cut (whole_grid or cut_evenly). load(bytes):
 /// the fraction of the available memory that these bytes need. `obstacle`: why the grid must not be cut; empty if it
 /// may be cut.
 [[nodiscard]] cut_in_time cut_for_room(footprint& memory, const kernel_model& kernel, const part_of_devices& whole,

@@ -52,9 +52,10 @@ class device_room {
 
  private:
   static constexpr std::uint64_t least_piece = granule_size;
-  // Mapping and unmapping a piece takes the CUDA driver about a tenth of a millisecond, regardless of the piece's size.
+  // On one H200, the CUDA driver maps a piece in 33 us, but in 1040 us while a copy to the host runs, regardless of the
+  // piece's size (2 to 128 MiB). The copy of 64 MiB takes 1200 us. So large pieces keep the link busy.
   static constexpr std::uint64_t largest_piece = std::uint64_t{64} << 20;
-  static constexpr std::uint64_t pieces_of_a_device = 64;
+  static constexpr std::uint64_t pieces_of_a_device = 32;
 
   device::device_set& devices_;
   const counters& count_;
