@@ -227,12 +227,12 @@ cut_in_time cut_of(const std::string& body, double room, const std::string& obst
                       [&](const std::vector<used_bytes>& used) { return sum_of(used) / room; });
 }
 
-TEST(CutInTime, PartsAreAThirdOfTheRoom) {
+TEST(CutInTime, PartsAreASixthOfTheRoom) {
   const std::string each = std::string("mov.u32 %i, %x;\n") + load_at_i;
   EXPECT_EQ(cut_of(each, 2048).parts.size(), 1U);
-  EXPECT_EQ(cut_of(each, 1024).parts.size(), 8U);
-  EXPECT_EQ(cut_of(each, 200).parts.size(), 16U);  // a block uses 128 bytes
-  const cut_in_time even = cut_of(each, 1024);
+  EXPECT_EQ(cut_of(each, 1600).parts.size(), 8U);  // a block uses 128 bytes
+  EXPECT_EQ(cut_of(each, 200).parts.size(), 16U);
+  const cut_in_time even = cut_of(each, 1600);
   std::uint64_t blocks = 0;
   for (const part_of_devices& part : even.parts) blocks += part[0].blocks();
   EXPECT_EQ(blocks, 16U);

@@ -190,6 +190,21 @@ TEST_F(Adoption, ATouchLeavesACaptureAlone) {
   EXPECT_EQ(words_at(device)[4], 14U);
 }
 
+// The driver lets only the thread that began a capture end it. Otherwise the capture goes on.
+TEST_F(Adoption, ATouchLeavesACaptureAloneThatAnotherThreadTriedToEnd) {
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  std::thread([&] {
+    stand_in::enter_device_0();
+    EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+  }).join();
+  EXPECT_EQ(words_at(device)[4], 12U);
+  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+}
+
 TEST_F(Adoption, ACaptureEndsWithItsContext) {
   CUstream stream = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);

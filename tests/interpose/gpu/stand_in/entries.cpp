@@ -434,6 +434,8 @@ STAND_IN CUresult cuEventRecord(CUevent given, CUstream in) {
   if (const CUresult wrong = find(in, s); wrong != CUDA_SUCCESS) return wrong;
   if (const CUresult wrong = find(given, e); wrong != CUDA_SUCCESS) return wrong;
   if (s->of != e->of) return CUDA_ERROR_INVALID_HANDLE;
+  e->captured = s->records && s->capture == capture_state::active;
+  if (e->captured) count("cuEventRecord in a capture");
   e->number = add(*s, [] {});
   e->in = &s->work;
   return CUDA_SUCCESS;
@@ -450,12 +452,14 @@ STAND_IN CUresult cuEventQuery(CUevent given) {
     ends_captures |= invalidate_captures(*primary(d));
   if (ends_captures) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (const CUresult wrong = find(given, e); wrong != CUDA_SUCCESS) return wrong;
+  if (e->captured) return CUDA_ERROR_CAPTURED_EVENT;
   queue* const q = e->in;
   return q == nullptr || q->reached(e->number) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 STAND_IN CUresult cuEventSynchronize(CUevent given) {
   event* e = nullptr;
   if (const CUresult wrong = find(given, e); wrong != CUDA_SUCCESS) return wrong;
+  if (e->captured) return CUDA_ERROR_CAPTURED_EVENT;
   if (queue* const q = e->in) q->wait(e->number);
   return CUDA_SUCCESS;
 }

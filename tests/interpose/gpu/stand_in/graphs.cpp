@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "tests/interpose/gpu/stand_in/machine.h"
@@ -295,6 +296,7 @@ STAND_IN CUresult cuStreamBeginCapture(CUstream given, CUstreamCaptureMode mode)
   const CUresult result = find(given, s);
   if (result != CUDA_SUCCESS) return result;
   s->records = mode == CU_STREAM_CAPTURE_MODE_RELAXED;
+  s->captures_from = std::this_thread::get_id();
   s->capture = capture_state::active;
   return result;
 }
@@ -302,6 +304,8 @@ STAND_IN CUresult cuStreamEndCapture(CUstream given, CUgraph* made) {
   stream* s = nullptr;
   if (const CUresult wrong = find(given, s); wrong != CUDA_SUCCESS) return wrong;
   *made = nullptr;
+  if (s->capture != capture_state::none && !s->records && s->captures_from != std::this_thread::get_id())
+    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   const bool is_whole = s->capture.exchange(capture_state::none) == capture_state::active;
   auto fresh = std::make_shared<node>();
   fresh->captured = std::exchange(s->recorded, {});

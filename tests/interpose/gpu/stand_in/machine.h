@@ -9,6 +9,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "tests/interpose/gpu/stand_in/stand_in.h"
@@ -98,6 +99,7 @@ struct stream {
   queue work;
   std::atomic<capture_state> capture{capture_state::none};
   bool records = false;                              ///< whether the capture is of mode relaxed
+  std::thread::id captures_from = {};                ///< the thread that must end the capture, unless it is of mode relaxed
   std::vector<std::function<void()>> recorded = {};  ///< the captured work; guarded like the queues
 };
 
@@ -107,6 +109,7 @@ struct event {
   bool destroyed = false;
   std::atomic<queue*> in{nullptr};
   std::atomic<std::uint64_t> number{0};
+  std::atomic<bool> captured{false};  ///< whether a capture has recorded the event
 };
 
 /// Finds the object of a handle, or returns an error. The handles of default streams mean the default streams of the

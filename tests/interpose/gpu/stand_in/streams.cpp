@@ -222,7 +222,7 @@ stream* make_stream(context& c, stream_kind kind) {
 
 event* make_event(context& c) {
   const std::lock_guard lock(state);
-  return *events().insert(new event{&c, c.generation, false, {}, {}}).first;
+  return *events().insert(new event{&c, c.generation, false, {}, {}, {}}).first;
 }
 
 void count_streams(held& all) {
