@@ -25,8 +25,8 @@ using coherence::resident_piece;
 
 namespace {
 
-// On one H200, mapping 32 MiB took 40 us, and 550 us while a copy to the device ran. Four pieces take the link longer
-// than the mapping of the next four pieces.
+// The uploads into so many pieces begin together, so that the link is busy while the driver maps the next pieces. See
+// device_room for the time of a mapping.
 constexpr std::size_t pieces_of_group = 4;
 constexpr std::chrono::milliseconds between_looks_at_stopped{50};
 

@@ -199,9 +199,8 @@ class residency {
   /// Maps memory for a gap, unless the region has changed since the gap was found. Returns false if too little device
   /// memory is free.
   bool map(const gap& g, std::uint64_t now);
-  /// Queues the uploads into gaps for which memory was mapped. A GPU's driver maps memory slowly while a copy to the
-  /// device runs. So hpe maps memory for several gaps before it queues the uploads into these gaps, and maps memory for
-  /// the next gaps while these uploads run.
+  /// Queues the uploads into gaps for which memory was mapped. hpe maps memory for the next gaps while these uploads
+  /// run.
   void upload(std::vector<gap>& gaps);
   /// See fetcher::bring_in and fetcher::finish.
   bool fetch(unsigned home, const coherence::use_cycle::predicted_use& use, std::optional<eviction::supply>& from);

@@ -98,8 +98,8 @@ struct stream {
   bool destroyed = false;
   queue work;
   std::atomic<capture_state> capture{capture_state::none};
-  bool records = false;                              ///< whether the capture is of mode relaxed
-  std::thread::id captures_from = {};                ///< the thread that must end the capture, unless it is of mode relaxed
+  bool records = false;                ///< whether the capture is of mode relaxed
+  std::thread::id captures_from = {};  ///< the thread that must end the capture, unless it is of mode relaxed
   std::vector<std::function<void()>> recorded = {};  ///< the captured work; guarded like the queues
 };
 
