@@ -121,14 +121,12 @@ void host_calls::forget_contexts() noexcept {
   old_kernels.swap(kernels_);
 }
 
-std::shared_ptr<call_queue> host_calls::queue_of(CUcontext context) { return queue_of(context, 0); }
-
-std::shared_ptr<call_queue> host_calls::queue_of(CUcontext context, std::size_t bytes) {
+std::shared_ptr<call_queue> host_calls::queue_of(CUcontext context, std::size_t from_peer) {
   constexpr std::size_t overlapped = std::size_t{256} << 10;
   const lock_guard lock(mutex_);
   context_queues& queues = queues_[context];
   std::shared_ptr<call_queue>* chosen = queues.data();
-  if (bytes >= overlapped)
+  if (from_peer >= overlapped)
     chosen = std::min_element(queues.begin(), queues.end(), [](const auto& a, const auto& b) {
       return (a != nullptr ? a->unfinished() : 0) < (b != nullptr ? b->unfinished() : 0);
     });
@@ -392,13 +390,14 @@ device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_b
   // The address itself may be outside of the allocation that contains the bytes.
   const CUdeviceptr at = address + static_cast<std::uintptr_t>(first);
   const auto memory = require(at);
+  const auto of_contiguous = is_of_program ? std::optional(require(contiguous)) : std::nullopt;
   const CUcontext context = memory.context;
   const auto kernels = require_kernels(context);
   const auto queue = queue_of(context);
   const auto table = which.is_one_run() ? nullptr : kernels->table_of(which);
   if (!waits_.is_over(queued)) {
     waits_.for_users_of(memory);
-    if (is_of_program) waits_.for_users_of(require(contiguous));
+    if (of_contiguous) waits_.for_users_of(*of_contiguous);
   }
   const auto last = static_cast<std::ptrdiff_t>((bytes - 1) / which.element_bytes) * which.extent;
   const auto begin = table == nullptr ? first : table->begin + std::min<std::ptrdiff_t>(last, 0);
@@ -412,12 +411,11 @@ device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_b
   if (!is_of_program && table == nullptr)
     return {queue, scatters ? queue->copy(at, contiguous, bytes) : queue->copy(contiguous, at, bytes)};
   const unit_copy what = call_kernels::describe(contiguous, address, which, table.get(), bytes, scatters);
-  if (!is_of_program) return {queue, kernels->copy_scattered(*queue, what, table, bytes)};
-  const known_allocation other = require(contiguous);
+  if (!of_contiguous) return {queue, kernels->copy_scattered(*queue, what, table, bytes)};
   queue->add_later(
       what, {scattered, packed}, bytes, std::const_pointer_cast<call_kernels::table>(table),
       [kernels](std::span<const unit_copy> copies, CUstream stream) { return kernels->copy_several(copies, stream); });
-  if (!may_defer_copy(memory, other)) {
+  if (!may_defer_copy(memory, *of_contiguous)) {
     queue->wait();
   } else {
     // Another thread may have queued work before this copy was deferred. While no copy was deferred, another thread may

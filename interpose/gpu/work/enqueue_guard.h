@@ -21,7 +21,6 @@ namespace hpe::cuda_hooks {
 class enqueue_guard {
  public:
   /// For work that may use any memory.
-  enqueue_guard() : enqueue_guard(std::initializer_list<used_range>{}) {}
   explicit enqueue_guard(CUstream stream) : enqueue_guard(stream, std::initializer_list<used_range>{}) {}
   /// For work that uses these ranges of device memory; ranges of host memory are ignored. If the list is empty, the
   /// work may use any memory.
