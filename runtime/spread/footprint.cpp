@@ -164,8 +164,9 @@ void footprint::add(const access& a, const address_form& f) {
 
 namespace {
 
-// With this load, three parts fit into half of the memory: one part runs while hpe copies the memory of the next part
-// in and the memory of the previous part out. The other half keeps data until the next launch.
+// If each part needs at most this fraction of the memory, three parts fit into half of the memory: while one part runs,
+// hpe copies the data of the next part in and the data of the previous part out. The other half of the memory keeps
+// data until the next launch.
 constexpr double enough = 1.0 / 6;
 constexpr std::uint64_t most_parts = 4096;
 constexpr std::size_t looked_at = 64;

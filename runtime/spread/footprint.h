@@ -76,10 +76,10 @@ struct cut_in_time {
   std::string obstacle;  // why the launch cannot be cut, as a clause that begins with "it"; empty if there are parts
 };
 
-/// Cuts the grid into parts that run one after the other, so that the memory of each part fits. If possible, the memory
-/// of six parts fits. `whole`: the blocks of each device without this cut (whole_grid or cut_evenly). load(bytes):
-/// the fraction of the available memory that these bytes need. `obstacle`: why the grid must not be cut; empty if it
-/// may be cut.
+/// Cuts the grid into parts that run one after the other, so that the memory of each part fits. If possible, each
+/// part needs at most a sixth of the available memory. `whole`: the blocks of each device without this cut (whole_grid
+/// or cut_evenly). load(bytes): the fraction of the available memory that these bytes need. `obstacle`: why the grid
+/// must not be cut; empty if it may be cut.
 [[nodiscard]] cut_in_time cut_for_room(footprint& memory, const kernel_model& kernel, const part_of_devices& whole,
                                        const std::string& obstacle,
                                        function_ref<double(const std::vector<used_bytes>&)> load);

@@ -52,8 +52,8 @@ class device_room {
 
  private:
   static constexpr std::uint64_t least_piece = granule_size;
-  // On one H200, the CUDA driver maps a piece in 33 us, but in 1040 us while a copy to the host runs, regardless of the
-  // piece's size (2 to 128 MiB). The copy of 64 MiB takes 1200 us. So large pieces keep the link busy.
+  // On one H200, the CUDA driver takes 33 us to map a piece of 2 to 128 MiB, but 1040 us while a copy to the host runs.
+  // The link takes 1200 us to copy 64 MiB. So the link need not wait for the driver if pieces have 64 MiB.
   static constexpr std::uint64_t largest_piece = std::uint64_t{64} << 20;
   static constexpr std::uint64_t pieces_of_a_device = 32;
 

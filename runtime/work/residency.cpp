@@ -25,8 +25,8 @@ using coherence::resident_piece;
 
 namespace {
 
-// The uploads into so many pieces begin together, so that the link is busy while the driver maps the next pieces. See
-// device_room for the time of a mapping.
+// The number of pieces whose uploads begin together. While these uploads run, the driver maps the next pieces; the
+// class device_room says how long the driver takes.
 constexpr std::size_t pieces_of_group = 4;
 constexpr std::chrono::milliseconds between_looks_at_stopped{50};
 

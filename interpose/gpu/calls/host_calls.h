@@ -79,9 +79,9 @@ class host_calls final : public interpose::adopted_pointers {
 
  private:
   [[nodiscard]] known_allocation require(CUdeviceptr address);
-  /// `from_peer`: the size of a copy from another process; 0 for other copies. For a large copy from another process,
-  /// returns the queue with the fewest unfinished copies, because several reads from another device can run at the same
-  /// time.
+  /// Returns the queue of a context for a copy. `from_peer`: the size in bytes of a copy from another process; 0 for
+  /// all other copies. A large copy from another process gets the queue with the fewest unfinished copies, because
+  /// several reads from another device can run at the same time.
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context, std::size_t from_peer = 0);
   [[nodiscard]] std::shared_ptr<call_queue> some_queue();
   /// Bytes that a process of this machine has shared. `address` is the address at which the queue's context can access

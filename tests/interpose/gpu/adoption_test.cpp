@@ -190,7 +190,7 @@ TEST_F(Adoption, ATouchLeavesACaptureAlone) {
   EXPECT_EQ(words_at(device)[4], 14U);
 }
 
-// The driver lets only the thread that began a capture end it. Otherwise the capture goes on.
+// If a thread tries to end a capture that another thread began, the driver returns an error, and the capture goes on.
 TEST_F(Adoption, ATouchLeavesACaptureAloneThatAnotherThreadTriedToEnd) {
   CUstream stream = nullptr;
   CUgraph graph = nullptr;

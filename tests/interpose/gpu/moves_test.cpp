@@ -147,7 +147,8 @@ TEST_F(OversubscribedMoves, OtherThreadsAllocateCaptureAndFreeMeanwhile) {
 }
 
 // HPE_DEVICE_MEMORY=192M: data moves in groups of 6 MiB, that is, one array of two pieces (4 MiB and 2 MiB). In each
-// period, a third of the arrays comes in. A call that changes mappings takes the driver about as long for two neighbouring pieces as for one.
+// period, a third of the arrays comes in. A call that changes mappings takes the driver about as long for two
+// neighbouring pieces as for one.
 class OversubscribedGroups : public OversubscribedMoves {};
 
 TEST_F(OversubscribedGroups, MovesShareCallsOfTheDriver) {

@@ -388,7 +388,7 @@ STAND_IN CUresult cuStreamSynchronize(CUstream given) {
   REFUSE();
   stream* s = nullptr;
   if (const CUresult wrong = find(given, s); wrong != CUDA_SUCCESS) return wrong;
-  if (s->records && s->capture == capture_state::active) {
+  if (s->is_recording()) {
     s->capture = capture_state::invalidated;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
@@ -434,7 +434,7 @@ STAND_IN CUresult cuEventRecord(CUevent given, CUstream in) {
   if (const CUresult wrong = find(in, s); wrong != CUDA_SUCCESS) return wrong;
   if (const CUresult wrong = find(given, e); wrong != CUDA_SUCCESS) return wrong;
   if (s->of != e->of) return CUDA_ERROR_INVALID_HANDLE;
-  e->captured = s->records && s->capture == capture_state::active;
+  e->captured = s->is_recording();
   if (e->captured) count("cuEventRecord in a capture");
   e->number = add(*s, [] {});
   e->in = &s->work;

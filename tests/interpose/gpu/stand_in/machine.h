@@ -101,6 +101,8 @@ struct stream {
   bool records = false;                ///< whether the capture is of mode relaxed
   std::thread::id captures_from = {};  ///< the thread that must end the capture, unless it is of mode relaxed
   std::vector<std::function<void()>> recorded = {};  ///< the captured work; guarded like the queues
+
+  [[nodiscard]] bool is_recording() const { return records && capture == capture_state::active; }
 };
 
 struct event {

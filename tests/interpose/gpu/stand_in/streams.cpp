@@ -235,7 +235,7 @@ std::uint64_t add(stream& s, std::function<void()> work) {
   // The legacy stream and the blocking streams of a context wait for each other.
   std::vector<std::pair<queue*, std::uint64_t>> before;
   const std::lock_guard lock(state);
-  if (s.records && s.capture == capture_state::active) return s.recorded.push_back(std::move(work)), 0;
+  if (s.is_recording()) return s.recorded.push_back(std::move(work)), 0;
   for (stream* other : streams()) {
     const bool ordered = s.kind != stream_kind::non_blocking && other->kind != stream_kind::non_blocking &&
                          (s.kind == stream_kind::legacy) != (other->kind == stream_kind::legacy);
